@@ -1,0 +1,44 @@
+//! Changes: what the log is made of.
+
+use jiff::Timestamp;
+
+use crate::{Body, Id, Kind, Revision};
+
+/// An atomic set of writes: all of it happens, as one revision, or none of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its number, one more than that of the change before it.
+    pub revision: Revision,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Who made it: the name of a token, or of the part of the system that acts by itself.
+    pub actor: String,
+    /// Why, if they said so.
+    pub reason: Option<String>,
+    /// The request that made it, if one did.
+    pub request_id: Option<String>,
+    /// What it writes; at most one write for each document.
+    pub writes: Vec<Write>,
+}
+
+/// One document's part in a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The resource type.
+    pub kind: Kind,
+    /// The id within the type.
+    pub id: Id,
+    /// What happens to the document.
+    pub op: Op,
+}
+
+/// What a write does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// The document is in force and says this.
+    Put(Body),
+    /// The document becomes a tombstone and keeps its last body.
+    Retire,
+    /// The document, or its tombstone, is gone.
+    Remove,
+}

@@ -1,0 +1,156 @@
+//! Names and numbers: parsed once at the edge, carried as types inside.
+//!
+//! All names share their text (`Arc<str>`), since the same id stands in definitions, references and indexes.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::Serialize;
+
+/// Gives a newtype over shared text the traits that make it usable as a key and in answers.
+macro_rules! shared_text {
+    ($name:ident) => {
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    };
+}
+
+/// The singular name of a resource type, for example `platform_component`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(Arc<str>);
+shared_text!(Kind);
+
+impl From<&str> for Kind {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+/// The id of a document, unique within its kind.
+///
+/// The grammar here is what every type needs: an id stands in a URL path and in log lines. Types narrow it further by
+/// the `pattern` of their `id`, for example to what Kubernetes takes as a namespace's name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(Arc<str>);
+shared_text!(Id);
+
+/// Why a text is not an id.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidId {
+    /// Nothing, or more than [`Id::MAX_LEN`] bytes.
+    #[error("an id has 1 to {max} characters", max = Id::MAX_LEN)]
+    Length,
+    /// A character that an id cannot hold.
+    #[error("an id holds letters, digits, '-', '.', '_' and ':' and starts with a letter or a digit")]
+    Characters,
+    /// The id of the record that stands for "no inputs".
+    #[error("the id \"{none}\" is reserved: it says that a cluster has no inputs", none = Id::NONE)]
+    Reserved,
+}
+
+impl Id {
+    /// The longest id: Kubernetes allows no longer name.
+    pub const MAX_LEN: usize = 253;
+
+    /// The id of the single record that an explicitly empty answer holds; no document may have it.
+    pub const NONE: &str = "none";
+
+    /// Reads an id.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        if text.is_empty() || text.len() > Self::MAX_LEN {
+            return Err(InvalidId::Length);
+        }
+        let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let holds = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+        if !starts_well || !text.chars().all(holds) {
+            return Err(InvalidId::Characters);
+        }
+        if text == Self::NONE {
+            return Err(InvalidId::Reserved);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+/// The DNS name under which a cluster polls: lower case, without a trailing dot, so that two spellings of one name
+/// are one key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterDns(Arc<str>);
+shared_text!(ClusterDns);
+
+impl ClusterDns {
+    /// Brings a name to its one spelling. Any text has one; whether a cluster has that name is for the fleet to say.
+    #[must_use]
+    pub fn normalise(text: &str) -> Self {
+        Self(text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase().into())
+    }
+}
+
+/// The number of a change, and of the state of the fleet after it. Zero is the log before its first change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// The revision before the first change.
+    pub const ZERO: Self = Self(0);
+
+    /// The revision of the change that comes next.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_what_urls_and_kubernetes_can_hold() {
+        for good in ["cert-manager", "a", "0", "system:node-reader", "v1.2_3", "Admins"] {
+            assert!(Id::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["-a", "a/b", "a b", "ä", "a\n", ".."] {
+            assert_eq!(Id::parse(bad), Err(InvalidId::Characters), "{bad:?}");
+        }
+        assert_eq!(Id::parse(""), Err(InvalidId::Length));
+        assert_eq!(Id::parse(&"a".repeat(254)), Err(InvalidId::Length));
+        assert_eq!(Id::parse("none"), Err(InvalidId::Reserved));
+    }
+
+    #[test]
+    fn one_dns_name_has_one_spelling() {
+        let dns = ClusterDns::normalise("Demo.K8s.Example.COM.");
+        assert_eq!(dns.as_str(), "demo.k8s.example.com");
+        assert_eq!(dns, ClusterDns::normalise("demo.k8s.example.com"));
+    }
+}

@@ -1,0 +1,39 @@
+//! JSON as documents hold it.
+
+pub use serde_json::Value;
+
+/// The fields of a document, in the order in which they were written.
+pub type Map = serde_json::Map<String, Value>;
+
+/// Takes every `null` out of a map, at any depth: Flux drops null members from the inputs it keeps, and a template
+/// that reads a dropped member stalls the whole set. An absent field and a null field mean the same here.
+pub fn prune_nulls(map: &mut Map) {
+    map.retain(|_, value| keep(value));
+}
+
+fn keep(value: &mut Value) -> bool {
+    match value {
+        Value::Null => return false,
+        Value::Array(items) => items.retain_mut(keep),
+        Value::Object(map) => prune_nulls(map),
+        _ => {}
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nulls_vanish_at_every_depth() {
+        let Value::Object(mut map) = json!({"a": null, "b": {"c": null, "d": [null, 1, {"e": null}]}, "f": "null"})
+        else {
+            unreachable!()
+        };
+        prune_nulls(&mut map);
+        assert_eq!(Value::Object(map), json!({"b": {"d": [1, {}]}, "f": "null"}));
+    }
+}

@@ -1,0 +1,23 @@
+//! What exists: the words of the whole system, with the rules that hold for each on its own.
+//!
+//! A [`ResourceType`] is a value, read from a file; a [`Document`] is an instance of one; a [`Change`] is an atomic
+//! set of writes to documents. Nothing here knows a store, a clock or a network: shape and rules only, so that every
+//! other crate can stand on it.
+
+mod change;
+mod document;
+pub mod helm;
+mod id;
+mod json;
+mod registry;
+mod resource_type;
+mod validation;
+pub mod yaml;
+
+pub use change::{Change, Op, Write};
+pub use document::{Body, Document, State};
+pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
+pub use json::{Map, Value, prune_nulls};
+pub use registry::{Registry, RegistryError};
+pub use resource_type::{Nest, ResourceType};
+pub use validation::FieldError;

@@ -1,0 +1,89 @@
+//! A resource type: what its documents look like and how they become Flux inputs.
+//!
+//! A type is a value read from a file. Two forms are understood: Firestone's (`schema` is an array with `key` and
+//! `items`) and the plain one (`schema` is the object itself). What Firestone has no word for stands in
+//! `schema.x-flux`, and has obvious defaults.
+
+mod declaration;
+mod schema;
+
+use std::fmt;
+
+use crate::{FieldError, Id, Kind, Map, Value};
+
+pub(crate) use declaration::{Declaration, Refusal};
+pub(crate) use schema::resolve_references;
+
+/// Fields that are put under one name in an input: `source: {oci_url, oci_tag}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nest {
+    /// The name of the object.
+    pub name: String,
+    /// The fields that it takes.
+    pub fields: Vec<String>,
+}
+
+/// A kind of document.
+pub struct ResourceType {
+    /// The singular name: `platform_component`.
+    pub kind: Kind,
+    /// The plural name, which is also the path of its documents and its list in a seed file: `platform_components`.
+    pub plural: String,
+    /// The last part of its Flux endpoint: `platform-components`.
+    pub path: String,
+    /// The list in a cluster document that refers to it: `platform_components`.
+    pub list: String,
+    /// What it is, for people.
+    pub description: String,
+    /// The JSON Schema of one document, as declared.
+    pub schema: Value,
+    /// The only fields that reach Flux, where the type says so.
+    pub fields: Option<Vec<String>>,
+    /// What fields hold where neither the definition nor the reference says anything.
+    pub defaults: Map,
+    /// Fields that are put under one name.
+    pub nests: Vec<Nest>,
+    /// Whether a cluster may patch it, which adds `patches` and `values`.
+    pub patchable: bool,
+    /// The field that lists the ids which must be healthy first, which adds `effective_depends_on`.
+    pub ordered_by: Option<String>,
+    validator: jsonschema::Validator,
+}
+
+impl fmt::Debug for ResourceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceType").field("kind", &self.kind).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl ResourceType {
+    /// The kind whose documents are the clusters; the one kind that has an identity of its own.
+    pub const CLUSTER: &str = "cluster";
+
+    /// Whether this is the cluster type.
+    #[must_use]
+    pub fn is_cluster(&self) -> bool {
+        self.kind.as_str() == Self::CLUSTER
+    }
+
+    /// The schemas of a document's fields.
+    #[must_use]
+    pub fn properties(&self) -> Option<&Map> {
+        self.schema.get("properties").and_then(Value::as_object)
+    }
+
+    /// Every rule that the fields of a document break; none for a good one.
+    #[must_use]
+    pub fn check(&self, fields: &Map) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if let Some(Value::String(id)) = fields.get("id")
+            && let Err(error) = Id::parse(id)
+        {
+            errors.push(FieldError::new("/id", "id", error.to_string()));
+        }
+        let document = Value::Object(fields.clone());
+        errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
+        errors.sort();
+        errors
+    }
+}

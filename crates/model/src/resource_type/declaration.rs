@@ -1,0 +1,322 @@
+//! Reading a type from its file.
+//!
+//! Everything that can be said of one file alone is checked here, each refusal with the place in the file; what
+//! concerns several types (names taken twice, lists of the cluster) is the registry's.
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
+
+use super::{Nest, ResourceType, schema};
+use crate::{
+    Kind, Map, Value,
+    yaml::{Located, child},
+};
+
+/// A broken rule and the JSON pointer to where in the file.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) pointer: String,
+    pub(crate) rule: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(pointer: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), rule: rule.into() }
+    }
+}
+
+/// The top level of a file, with Firestone's keys and no others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct File {
+    kind: String,
+    #[serde(rename = "apiVersion")]
+    _api_version: String,
+    #[serde(default)]
+    metadata: Metadata,
+    schema: Map,
+    // Firestone's own business; named, so that a misspelt key is refused.
+    #[serde(rename = "versionInPath")]
+    _version_in_path: Option<bool>,
+    #[serde(rename = "asyncapi")]
+    _asyncapi: Option<IgnoredAny>,
+    #[serde(rename = "default_query_params")]
+    _default_query_params: Option<IgnoredAny>,
+    #[serde(rename = "descriptions")]
+    _descriptions: Option<IgnoredAny>,
+    #[serde(rename = "methods")]
+    _methods: Option<IgnoredAny>,
+    #[serde(rename = "security")]
+    _security: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    #[serde(rename = "name")]
+    _name: Option<IgnoredAny>,
+    #[serde(default)]
+    description: String,
+}
+
+/// `schema.x-flux`: how the type reaches Flux.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flux {
+    plural: Option<String>,
+    path: Option<String>,
+    list: Option<String>,
+    #[serde(default)]
+    reference: Map,
+    fields: Option<Vec<String>>,
+    #[serde(default)]
+    nest: Map,
+    #[serde(default)]
+    patchable: bool,
+    ordered_by: Option<String>,
+}
+
+/// A type as its file declares it, before it meets the others.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    pub(crate) kind: Kind,
+    pub(crate) plural: String,
+    pub(crate) path: String,
+    pub(crate) list: String,
+    description: String,
+    /// The schema of one document, and where in the file it stands.
+    pub(crate) schema: Value,
+    pub(crate) schema_pointer: String,
+    /// What a cluster may say in a reference, where the cluster's own schema does not tell.
+    pub(crate) reference: Value,
+    fields: Option<Vec<String>>,
+    nests: Vec<Nest>,
+    patchable: bool,
+    ordered_by: Option<String>,
+}
+
+const FLUX: &str = "/schema/x-flux";
+
+impl Declaration {
+    pub(crate) fn read(source: &Located) -> Result<Self, Refusal> {
+        let mut file: File = decode(&source.value, "")?;
+        let flux: Flux = match file.schema.shift_remove("x-flux") {
+            Some(block) => decode(&block, FLUX)?,
+            None => Flux::default(),
+        };
+        let (schema, schema_pointer) = document_schema(file.schema)?;
+
+        let (singular, plural) = names(&file.kind, flux.plural)?;
+        let path = flux.path.unwrap_or_else(|| plural.replace('_', "-"));
+        if !is_name(&path, '-') {
+            return Err(Refusal::new(child(FLUX, "path"), "a path holds a-z, 0-9 and '-' and starts with a letter"));
+        }
+        let list = flux.list.unwrap_or_else(|| plural.clone());
+        if !is_name(&list, '_') {
+            return Err(Refusal::new(child(FLUX, "list"), "a list holds a-z, 0-9 and '_' and starts with a letter"));
+        }
+        let declaration = Self {
+            kind: Kind::from(singular.as_str()),
+            plural,
+            path,
+            list,
+            description: file.metadata.description,
+            schema,
+            schema_pointer,
+            reference: schema::reference(&flux.reference),
+            fields: flux.fields,
+            nests: nests(flux.nest)?,
+            patchable: flux.patchable,
+            ordered_by: flux.ordered_by,
+        };
+        declaration.check_fields()?;
+        Ok(declaration)
+    }
+
+    /// Whether the names in the Flux block exist, and no field takes a name that inputs need for themselves.
+    fn check_fields(&self) -> Result<(), Refusal> {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        let declared = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+        let known = |name: &str, pointer: String| {
+            if declared(name) {
+                Ok(())
+            } else {
+                Err(Refusal::new(pointer, format!("\"{name}\" is not a field of the type")))
+            }
+        };
+        for (at, name) in self.fields.iter().flatten().enumerate() {
+            known(name, format!("{FLUX}/fields/{at}"))?;
+        }
+        for nest in &self.nests {
+            let pointer = child(&child(FLUX, "nest"), &nest.name);
+            for name in &nest.fields {
+                known(name, pointer.clone())?;
+            }
+            if declared(&nest.name) {
+                return Err(Refusal::new(pointer, format!("\"{}\" is already a field of the type", nest.name)));
+            }
+        }
+        if let Some(name) = &self.ordered_by {
+            known(name, child(FLUX, "ordered_by"))?;
+        }
+        if self.kind.as_str() == ResourceType::CLUSTER {
+            return Ok(());
+        }
+        // The operator overwrites `provider`; the others are ours.
+        let mut taken = vec!["provider", "cluster", "none"];
+        taken.extend(self.patchable.then_some(["patches", "values"]).into_iter().flatten());
+        taken.extend(self.ordered_by.is_some().then_some("effective_depends_on"));
+        match taken.into_iter().find(|name| declared(name)) {
+            Some(name) => {
+                let pointer = child(&child(&self.schema_pointer, "properties"), name);
+                Err(Refusal::new(pointer, format!("\"{name}\" is a name that inputs need for themselves")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The type, once its schema needs no other type any more and the reference's defaults are known.
+    pub(crate) fn build(self, reference: &Value) -> Result<ResourceType, Refusal> {
+        let strict = schema::strict(&self.schema);
+        let validator = jsonschema::validator_for(&strict).map_err(|error| {
+            Refusal::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())
+        })?;
+        let mut all_defaults = defaults(reference);
+        all_defaults.extend(defaults(&self.schema));
+        Ok(ResourceType {
+            kind: self.kind,
+            plural: self.plural,
+            path: self.path,
+            list: self.list,
+            description: self.description,
+            schema: self.schema,
+            fields: self.fields,
+            defaults: all_defaults,
+            nests: self.nests,
+            patchable: self.patchable,
+            ordered_by: self.ordered_by,
+            validator,
+        })
+    }
+}
+
+fn decode<'de, T: Deserialize<'de>>(value: &'de Value, base: &str) -> Result<T, Refusal> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let pointer = error.path().iter().fold(base.to_owned(), |pointer, segment| match segment {
+            serde_path_to_error::Segment::Map { key } => child(&pointer, key),
+            serde_path_to_error::Segment::Seq { index } => format!("{pointer}/{index}"),
+            _ => pointer,
+        });
+        Refusal::new(pointer, error.into_inner().to_string())
+    })
+}
+
+/// The schema of one document, with an id, and where it stands: `schema.items` in Firestone's form, else `schema`.
+fn document_schema(mut schema: Map) -> Result<(Value, String), Refusal> {
+    let (mut schema, pointer) = match schema.get("type").and_then(Value::as_str) {
+        Some("array") => {
+            if schema.get("key").and_then(|key| key.get("name")).and_then(Value::as_str).is_none() {
+                return Err(Refusal::new("/schema", "an array of documents needs a key with a name"));
+            }
+            match schema.shift_remove("items") {
+                Some(Value::Object(items)) => (items, "/schema/items"),
+                _ => return Err(Refusal::new("/schema", "an array of documents needs items")),
+            }
+        }
+        Some("object") => (schema, "/schema"),
+        _ => return Err(Refusal::new("/schema", "the schema's type is \"array\" (of documents) or \"object\"")),
+    };
+    for firestone in ["key", "query_params", "descriptions", "methods"] {
+        schema.shift_remove(firestone);
+    }
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return Err(Refusal::new(pointer, "properties are missing"));
+    };
+    let id = properties.entry("id").or_insert_with(|| json!({"type": "string"}));
+    if id.get("type") != Some(&json!("string")) {
+        return Err(Refusal::new(format!("{pointer}/properties/id"), "an id is a string"));
+    }
+    match schema.entry("required").or_insert_with(|| json!([])) {
+        Value::Array(names) if names.contains(&json!("id")) => {}
+        Value::Array(names) => names.insert(0, json!("id")),
+        _ => return Err(Refusal::new(format!("{pointer}/required"), "required is a list of field names")),
+    }
+    Ok((Value::Object(schema), pointer.to_owned()))
+}
+
+/// The singular and the plural of a kind. Firestone's kinds are plural, the plain form's are singular.
+fn names(kind: &str, plural: Option<String>) -> Result<(String, String), Refusal> {
+    let rule = "a kind holds a-z, 0-9 and '_' and starts with a letter";
+    if !is_name(kind, '_') {
+        return Err(Refusal::new("/kind", rule));
+    }
+    if let Some(plural) = plural {
+        let singular = if plural == kind { singular(kind) } else { kind.to_owned() };
+        return if is_name(&plural, '_') {
+            Ok((singular, plural))
+        } else {
+            Err(Refusal::new(child(FLUX, "plural"), rule))
+        };
+    }
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        return Ok((singular(kind), kind.to_owned()));
+    }
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["ss", "x", "ch", "sh"].iter().any(|end| kind.ends_with(end)) => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    };
+    Ok((kind.to_owned(), plural))
+}
+
+fn singular(plural: &str) -> String {
+    if let Some(stem) = plural.strip_suffix("ies") {
+        return format!("{stem}y");
+    }
+    match plural.strip_suffix("es") {
+        Some(stem) if ["ss", "x", "ch", "sh"].iter().any(|end| stem.ends_with(end)) => stem.to_owned(),
+        _ => plural.strip_suffix('s').unwrap_or(plural).to_owned(),
+    }
+}
+
+fn is_name(text: &str, joint: char) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == joint)
+}
+
+fn nests(block: Map) -> Result<Vec<Nest>, Refusal> {
+    let nest = |(name, fields): (String, Value)| match serde_json::from_value(fields) {
+        Ok(fields) => Ok(Nest { name, fields }),
+        Err(_) => Err(Refusal::new(child(&child(FLUX, "nest"), &name), "a nest is a list of field names")),
+    };
+    block.into_iter().map(nest).collect()
+}
+
+/// The defaults that a schema declares for its fields.
+fn defaults(schema: &Value) -> Map {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let default = |(name, field): (&String, &Value)| Some((name.clone(), field.get("default")?.clone()));
+    properties.into_iter().flatten().filter_map(default).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_singular_and_plural() {
+        for (kind, singular, plural) in [
+            ("clusters", "cluster", "clusters"),
+            ("rolebindings", "rolebinding", "rolebindings"),
+            ("network_policy", "network_policy", "network_policies"),
+            ("network_policies", "network_policy", "network_policies"),
+            ("ingress", "ingress", "ingresses"),
+            ("ingresses", "ingress", "ingresses"),
+            ("gateway", "gateway", "gateways"),
+            ("switch", "switch", "switches"),
+        ] {
+            assert_eq!(names(kind, None).unwrap(), (singular.to_owned(), plural.to_owned()), "{kind}");
+        }
+        assert_eq!(names("dns", Some("dns_records".into())).unwrap(), ("dns".into(), "dns_records".into()));
+    }
+}

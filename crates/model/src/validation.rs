@@ -1,0 +1,41 @@
+//! What can be wrong with a document, told so that a person can mend it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One broken rule: where, which, and in words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldError {
+    /// A JSON pointer to the field; empty for the whole document.
+    pub pointer: String,
+    /// The rule's stable name, for example `required` or `pattern`.
+    pub rule: String,
+    /// A sentence.
+    pub message: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "/" } else { &self.pointer };
+        write!(f, "{place}: {} ({})", self.message, self.rule)
+    }
+}
+
+impl FieldError {
+    /// A rule that this crate's own code keeps.
+    #[must_use]
+    pub fn new(pointer: impl Into<String>, rule: &str, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), rule: rule.to_owned(), message: message.into() }
+    }
+}
+
+impl From<&jsonschema::ValidationError<'_>> for FieldError {
+    fn from(error: &jsonschema::ValidationError<'_>) -> Self {
+        Self {
+            pointer: error.instance_path().to_string(),
+            rule: error.kind().keyword().to_owned(),
+            message: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! YAML (and JSON, its subset) in and out.
+//!
+//! Reading remembers the line of every node, because a rule about a value is usually broken long after the text was
+//! parsed, and "line 12" is what helps its author.
+
+use std::collections::BTreeMap;
+
+use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, Yaml, YamlData, YamlEmitter};
+
+use crate::{Map, Value};
+
+/// A text that cannot be read as one YAML document with JSON's types.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct YamlError {
+    /// The line, counted from one.
+    pub line: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// A value and the line on which each of its parts stands.
+#[derive(Debug)]
+pub struct Located {
+    /// The value.
+    pub value: Value,
+    lines: BTreeMap<String, usize>,
+}
+
+impl Located {
+    /// The line of the node at a JSON pointer or, where there is no such node, of its nearest ancestor.
+    #[must_use]
+    pub fn line(&self, pointer: &str) -> usize {
+        let mut pointer = pointer;
+        loop {
+            if let Some(line) = self.lines.get(pointer) {
+                return *line;
+            }
+            match pointer.rfind('/') {
+                Some(cut) => pointer = &pointer[..cut],
+                None => return 1,
+            }
+        }
+    }
+}
+
+/// Appends one step to a JSON pointer.
+#[must_use]
+pub fn child(pointer: &str, step: &str) -> String {
+    format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Reads one document.
+pub fn read(text: &str) -> Result<Located, YamlError> {
+    let documents = MarkedYaml::load_from_str(text)
+        .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
+    let [document] = documents.as_slice() else {
+        let message = format!("one document is expected, {} are here", documents.len());
+        return Err(YamlError { line: 1, message });
+    };
+    let mut lines = BTreeMap::new();
+    let value = convert(document, "", &mut lines)?;
+    Ok(Located { value, lines })
+}
+
+fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, usize>) -> Result<Value, YamlError> {
+    let line = node.span.start.line();
+    let refuse = |message: &str| YamlError { line, message: message.to_owned() };
+    lines.entry(pointer.to_owned()).or_insert(line);
+    Ok(match &node.data {
+        YamlData::Value(scalar) => match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Boolean(value) => Value::Bool(*value),
+            Scalar::Integer(value) => Value::from(*value),
+            Scalar::FloatingPoint(value) => serde_json::Number::from_f64(value.into_inner())
+                .map(Value::Number)
+                .ok_or_else(|| refuse("a number must be finite"))?,
+            Scalar::String(value) => Value::String(value.to_string()),
+        },
+        YamlData::Sequence(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(at, item)| convert(item, &format!("{pointer}/{at}"), lines)).collect::<Result<_, _>>()?
+        }
+        YamlData::Mapping(entries) => {
+            let mut map = Map::new();
+            for (key, value) in entries {
+                let YamlData::Value(Scalar::String(name)) = &key.data else {
+                    let line = key.span.start.line();
+                    return Err(YamlError { line, message: "a key must be a string".to_owned() });
+                };
+                let pointer = child(pointer, name);
+                // A mapping's value may start on the next line; its key is what people look for.
+                lines.insert(pointer.clone(), key.span.start.line());
+                map.insert(name.to_string(), convert(value, &pointer, lines)?);
+            }
+            Value::Object(map)
+        }
+        YamlData::Tagged(..) => return Err(refuse("tags are not understood here")),
+        YamlData::Alias(_) => return Err(refuse("the alias names nothing")),
+        YamlData::Representation(..) | YamlData::BadValue => return Err(refuse("the value cannot be read")),
+    })
+}
+
+/// Writes a value as one block-style document.
+pub fn write(value: &Value) -> Result<String, saphyr::EmitError> {
+    let mut text = String::new();
+    YamlEmitter::new(&mut text).dump(&emittable(value))?;
+    let text = text.strip_prefix("---\n").unwrap_or(&text);
+    Ok(format!("{}\n", text.trim_end()))
+}
+
+fn emittable(value: &Value) -> Yaml<'_> {
+    match value {
+        Value::Null => Yaml::Value(Scalar::Null),
+        Value::Bool(value) => Yaml::Value(Scalar::Boolean(*value)),
+        Value::Number(value) => match (value.as_i64(), value.as_f64()) {
+            (Some(integer), _) => Yaml::Value(Scalar::Integer(integer)),
+            (None, Some(float)) => Yaml::Value(Scalar::FloatingPoint(float.into())),
+            (None, None) => Yaml::Value(Scalar::String(value.to_string().into())),
+        },
+        Value::String(value) => Yaml::Value(Scalar::String(value.as_str().into())),
+        Value::Array(items) => Yaml::Sequence(items.iter().map(emittable).collect()),
+        Value::Object(map) => {
+            let key = |name: &'_ String| Yaml::Value(Scalar::String(name.clone().into()));
+            Yaml::Mapping(map.iter().map(|(name, value)| (key(name), emittable(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_node_knows_its_line() {
+        let read = read("a: 1\nb:\n  - c: x\n    d/e: true\n").unwrap();
+        assert_eq!(read.value, json!({"a": 1, "b": [{"c": "x", "d/e": true}]}));
+        assert_eq!(read.line("/a"), 1);
+        assert_eq!(read.line("/b"), 2);
+        assert_eq!(read.line("/b/0/d~1e"), 4);
+        assert_eq!(read.line("/b/0/missing/deeper"), 3, "the nearest ancestor's line");
+    }
+
+    #[test]
+    fn what_is_not_one_json_like_document_is_refused_with_its_line() {
+        for (text, line) in [("a: [1\nb: 2", 2), ("a: 1\na: 2", 2), ("a: 1\n1: b", 2), ("a: .inf", 1), ("a\n---\nb", 1)]
+        {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.line, line, "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same() {
+        let value = json!({
+            "version": "3.0.3", "yes": "no", "null": "null", "empty": {"a": {}, "b": []}, "n": -1.5,
+            "lines": "one\ntwo", "list": [[1], {"x": null}], "odd": "a: b # c", "quote": "\"'"
+        });
+        assert_eq!(read(&write(&value).unwrap()).unwrap().value, value);
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong with a store, told apart by what the caller should do.
+
+use model::Revision;
+
+/// A log that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Out of reach for now: keep the picture, try again.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(String),
+    /// Damaged: nothing read from it can be trusted.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// Kept by something else, or by a newer version of this program: do not touch it.
+    #[error("the store is not ours to use: {0}")]
+    Foreign(String),
+}
+
+impl StoreError {
+    /// Whether trying again can help.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
+
+/// A change that was not appended.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The change does not come directly after the head: another writer was first.
+    #[error("the log is at revision {head}")]
+    Conflict {
+        /// The head of the log.
+        head: Revision,
+    },
+    /// The store failed. Whether the change is in the log is for the next read to say.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,164 @@
+//! The seed file: the documents with which a log begins.
+//!
+//! One object with a list of documents for each type, named as people name it (`clusters`, `platform_components`).
+//! A document's id may stand under `id` or `_id`; a cluster without one is named by its `cluster_name`. Every rule of
+//! the types holds, and all broken ones are told at once.
+
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+
+use model::{Body, Id, Map, Op, Registry, ResourceType, Value, Write, yaml};
+
+/// A seed that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    /// The text is not JSON (or YAML).
+    #[error("{0}")]
+    Syntax(String),
+    /// Documents break rules, one a line.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Reads a seed file into the writes of one change.
+pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
+    let text = std::fs::read_to_string(path)?;
+    let value = if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+        yaml::read(&text).map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value
+    } else {
+        serde_json::from_str(&text).map_err(|error| SeedError::Syntax(error.to_string()))?
+    };
+    let Value::Object(lists) = value else {
+        return Err(SeedError::Syntax("a seed is an object with a list for each type".to_owned()));
+    };
+    let mut writes = Vec::new();
+    let mut errors = String::new();
+    for (name, list) in lists {
+        match (registry.by_name(&name), list) {
+            (Some(ty), Value::Array(documents)) => read_list(ty, documents, &mut writes, &mut errors),
+            (Some(_), _) => tell(&mut errors, &name, "a list of documents is expected"),
+            (None, _) => {
+                let known: Vec<_> = registry.types().map(|ty| ty.plural.as_str()).collect();
+                tell(&mut errors, &name, format!("no such type; known are {}", known.join(", ")));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(writes) } else { Err(SeedError::Invalid(errors)) }
+}
+
+fn tell(errors: &mut String, place: &str, what: impl std::fmt::Display) {
+    let gap = if errors.is_empty() { "" } else { "; " };
+    // Writing to a string cannot fail.
+    let _ = write!(errors, "{gap}{place}: {what}");
+}
+
+fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, errors: &mut String) {
+    let mut seen = BTreeSet::new();
+    for (at, document) in documents.into_iter().enumerate() {
+        let mut place = format!("{}[{at}]", ty.plural);
+        let Value::Object(fields) = document else {
+            tell(errors, &place, "a document is an object");
+            continue;
+        };
+        let fields = match with_id(ty, fields) {
+            Ok(fields) => fields,
+            Err(rule) => {
+                tell(errors, &place, rule);
+                continue;
+            }
+        };
+        let broken = ty.check(&fields);
+        // Without a good id, the check has something to say.
+        let id = fields.get("id").and_then(Value::as_str).and_then(|id| Id::parse(id).ok());
+        if let Some(id) = &id {
+            place = format!("{}/{id}", ty.plural);
+            if !seen.insert(id.clone()) {
+                tell(errors, &place, "the id is there twice");
+            }
+        }
+        for error in &broken {
+            tell(errors, &place, error);
+        }
+        if let (Some(id), true) = (id, broken.is_empty()) {
+            writes.push(Write { kind: ty.kind.clone(), id, op: Op::Put(Body::from_fields(&fields)) });
+        }
+    }
+}
+
+/// The fields with the id first, under its one name.
+fn with_id(ty: &ResourceType, mut fields: Map) -> Result<Map, &'static str> {
+    let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
+        (Some(id), Some(other)) if id != other => return Err("\"id\" and \"_id\" differ"),
+        (Some(id), _) | (None, Some(id)) => Some(id),
+        (None, None) if ty.is_cluster() => fields.get("cluster_name").cloned(),
+        (None, None) => None,
+    };
+    let mut ordered = Map::new();
+    ordered.extend(id.map(|id| ("id".to_owned(), id)));
+    ordered.extend(fields);
+    Ok(ordered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(name: &str, text: &str) -> Result<Vec<Write>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        read(&path, &Registry::built_in().unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn ids_are_found_under_either_name_and_clusters_by_theirs() {
+        let writes = read_text(
+            "seed.json",
+            r#"{"namespaces": [{"labels": {}, "_id": "a"}, {"id": "b"}],
+                "clusters": [{"cluster_name": "c", "cluster_dns": "c.example", "environment": "dev"}]}"#,
+        )
+        .unwrap();
+        let ids: Vec<_> = writes.iter().map(|write| (write.kind.as_str(), write.id.as_str())).collect();
+        assert_eq!(ids, [("namespace", "a"), ("namespace", "b"), ("cluster", "c")]);
+        assert_eq!(writes[0].op, Op::Put(Body::from_text(r#"{"id":"a","labels":{}}"#)));
+    }
+
+    #[test]
+    fn yaml_is_read_too() {
+        assert_eq!(read_text("seed.yaml", "namespaces:\n  - id: a\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn every_broken_rule_is_told_with_its_document() {
+        let told = read_text(
+            "seed.json",
+            r#"{"namespaces": [{"_id": "A"}, {"_id": "b"}, {"_id": "b"}, {"labels": {"n": 1}}, 7, {"id": "x", "_id": "y"}],
+                "platform_components": [{"_id": "c", "component_path": "c", "oci_url": "ftp://x", "colour": "red"}],
+                "gateways": [], "rolebindings": {}}"#,
+        )
+        .unwrap_err();
+        for part in [
+            "namespaces/A: /id:",
+            "namespaces/b: the id is there twice",
+            "namespaces[3]: /: \"id\" is a required property (required)",
+            "/labels/n: 1 is not of type \"string\" (type)",
+            "namespaces[4]: a document is an object",
+            "namespaces[5]: \"id\" and \"_id\" differ",
+            "platform_components/c: /:",
+            "'colour' was unexpected",
+            "platform_components/c: /oci_url:",
+            "gateways: no such type; known are clusters, platform_components, namespaces, rolebindings",
+            "rolebindings: a list of documents is expected",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in {told}");
+        }
+    }
+
+    #[test]
+    fn a_syntax_error_names_its_line() {
+        let told = read_text("seed.json", "{\n\"namespaces\": [,]}").unwrap_err();
+        assert!(told.contains("line 2"), "{told}");
+    }
+}

@@ -1,0 +1,83 @@
+//! The address of a SQLite file: `sqlite://data/flux-resourceset.db?mode=rwc`.
+
+use std::{path::Path, str::FromStr};
+
+use sqlx::sqlite::SqliteConnectOptions;
+
+/// A text that is not such an address.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidDsn(String);
+
+/// Where the file is and how it may be opened.
+#[derive(Clone, Debug)]
+pub struct SqliteDsn {
+    pub(super) options: SqliteConnectOptions,
+    pub(super) mode: Mode,
+}
+
+/// The `mode` of the address, with SQLite's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// `ro`: for reading only.
+    Read,
+    /// `rw`, the default: the file must be there.
+    ReadWrite,
+    /// `rwc`: the file, and its folder, are made where missing.
+    Create,
+}
+
+impl SqliteDsn {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.options.get_filename()
+    }
+}
+
+impl FromStr for SqliteDsn {
+    type Err = InvalidDsn;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDsn> {
+        let Some(rest) = text.strip_prefix("sqlite:") else {
+            return Err(InvalidDsn("the address of a SQLite file starts with \"sqlite:\"".to_owned()));
+        };
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let options =
+            SqliteConnectOptions::from_str(text).map_err(|error| InvalidDsn(error.to_string().replace('\n', " ")))?;
+        let mode = query.split('&').filter_map(|pair| pair.strip_prefix("mode=")).next_back();
+        let mode = match mode {
+            Some("ro") => Mode::Read,
+            Some("rwc") => Mode::Create,
+            None | Some("rw") => Mode::ReadWrite,
+            Some(other) => return Err(InvalidDsn(format!("the mode \"{other}\" is not ro, rw or rwc"))),
+        };
+        if path.trim_start_matches('/').is_empty() || path.contains(":memory:") {
+            return Err(InvalidDsn("the address names no file".to_owned()));
+        }
+        Ok(Self { options, mode })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_and_the_file_are_read() {
+        let dsn: SqliteDsn = "sqlite://data/flux-resourceset.db?mode=rwc".parse().unwrap();
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("data/flux-resourceset.db"), Mode::Create));
+        let dsn: SqliteDsn = "sqlite:///var/lib/x.db?mode=ro".parse().unwrap();
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("/var/lib/x.db"), Mode::Read));
+        assert_eq!("sqlite:x.db".parse::<SqliteDsn>().unwrap().mode, Mode::ReadWrite);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        for text in
+            ["", "mysql://x", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "sqlite://x?a=b"]
+        {
+            assert!(text.parse::<SqliteDsn>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Opening the file: look first, touch later.
+//!
+//! A damaged file, another program's file or a newer version's file must stay as it is, so the file is inspected
+//! through a connection that cannot write before anything is set or migrated.
+
+use std::time::Duration;
+
+use sqlx::{
+    ConnectOptions as _, Connection as _, SqlitePool,
+    migrate::{MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::Notify;
+
+use super::{
+    SqliteStore,
+    dsn::{Mode, SqliteDsn},
+    failure,
+};
+use crate::StoreError;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+
+/// What SQLite keeps in the header of our files: "frs1".
+const APPLICATION_ID: i64 = 0x6672_7331;
+
+/// How long a writer waits for another process to finish its commit.
+const BUSY: Duration = Duration::from_secs(10);
+
+impl SqliteStore {
+    /// Opens the file and, unless for reading only, brings its tables up to date.
+    pub async fn open(dsn: &SqliteDsn) -> Result<Self, StoreError> {
+        let path = dsn.path();
+        let io = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+        if dsn.mode == Mode::Create
+            && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
+        let fresh = match std::fs::metadata(path) {
+            Ok(file) => file.len() == 0,
+            Err(_) if dsn.mode == Mode::Create => true,
+            Err(error) => return Err(io(error)),
+        };
+        if !fresh {
+            inspect(dsn).await?;
+        }
+        let options = dsn.options.clone().busy_timeout(BUSY).foreign_keys(true);
+        let writer = match dsn.mode {
+            Mode::Read => None,
+            Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),
+        };
+        let reader = pool(2).connect_with(options).await.map_err(failure)?;
+        Ok(Self { reader, writer, appended: Notify::new() })
+    }
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false)
+}
+
+/// Refuses what is not a sound file of ours, without writing to it.
+async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
+    let look = dsn.options.clone().read_only(true).create_if_missing(false).busy_timeout(BUSY);
+    let mut connection = look.connect().await.map_err(failure)?;
+    let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(failure)?;
+    let tables: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut connection).await.map_err(failure)?;
+    connection.close().await.map_err(failure)?;
+    if id != APPLICATION_ID && tables > 0 {
+        return Err(StoreError::Foreign("the file is a database of another program".to_owned()));
+    }
+    Ok(())
+}
+
+async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+    let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+    let writer = pool(1).connect_with(options).await.map_err(failure)?;
+    // PRAGMA takes no parameters; the number is APPLICATION_ID.
+    sqlx::query("PRAGMA application_id = 0x66727331").execute(&writer).await.map_err(failure)?;
+    MIGRATIONS.run(&writer).await.map_err(|error| match error {
+        MigrateError::Execute(error) => failure(error),
+        // Two processes may make the tables at the same time; the second finds them made when it tries again.
+        MigrateError::ExecuteMigration(error, _) => failure(error),
+        MigrateError::VersionMissing(_) => {
+            StoreError::Foreign("its tables were made by a newer version of this program".to_owned())
+        }
+        other => StoreError::Foreign(other.to_string()),
+    })?;
+    Ok(writer)
+}

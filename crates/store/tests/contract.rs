@@ -1,0 +1,221 @@
+//! The promise of a store, as one suite that runs on every backend.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use model::{Body, Change, Document, Id, Op, Revision, State, Write};
+use store::{AppendError, MemoryStore, PATIENCE, SqliteStore, Store};
+
+/// A change of namespaces, told by id and operation.
+fn change(revision: u64, writes: &[(&str, Op)]) -> Change {
+    let write = |(id, op): &(&str, Op)| Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op: op.clone() };
+    Change {
+        revision: Revision(revision),
+        at: Timestamp::UNIX_EPOCH,
+        actor: "tests".to_owned(),
+        reason: None,
+        request_id: None,
+        writes: writes.iter().map(write).collect(),
+    }
+}
+
+fn put(text: &str) -> Op {
+    Op::Put(Body::from_text(text))
+}
+
+fn document(id: &str, revision: u64, state: State, body: &str) -> Document {
+    let (kind, id, body) = ("namespace".into(), Id::parse(id).unwrap(), Body::from_text(body));
+    Document { kind, id, revision: Revision(revision), state, body }
+}
+
+async fn a_new_log_is_empty(store: Arc<dyn Store>) {
+    let picture = store.load().await.unwrap();
+    assert_eq!((picture.revision, picture.documents), (Revision::ZERO, vec![]));
+    let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
+    assert_eq!((tail.head, tail.changes), (Revision::ZERO, vec![]));
+}
+
+async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
+    let text = r#"{"id":"a","labels":{"q":"\"'\\ \n ☃ \u0000","n":"1.0"},"x":[1,2.5,true,null]}"#;
+    let mut first = change(1, &[("b", put("{}")), ("a", put(text))]);
+    first.at = "2026-01-02T03:04:05.678901Z".parse().unwrap();
+    first.actor = "ops \"quoted\" ☃".to_owned();
+    first.reason = Some("because; -- '".to_owned());
+    first.request_id = Some("req-1".to_owned());
+    store.append(&first).await.unwrap();
+    let second = change(2, &[]);
+    store.append(&second).await.unwrap();
+
+    let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
+    assert_eq!((tail.head, tail.changes), (Revision(2), vec![first, second]));
+    let documents = vec![document("a", 1, State::Live, text), document("b", 1, State::Live, "{}")];
+    assert_eq!(store.load().await.unwrap().documents, documents);
+}
+
+async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
+    store.append(&change(1, &[("a", put("{}"))])).await.unwrap();
+    for wrong in [0, 1, 3] {
+        let refused = store.append(&change(wrong, &[("b", put("{}"))])).await;
+        assert!(matches!(refused, Err(AppendError::Conflict { head: Revision(1) })), "{wrong}: {refused:?}");
+    }
+    let picture = store.load().await.unwrap();
+    assert_eq!((picture.revision, picture.documents.len()), (Revision(1), 1), "a refused change leaves nothing");
+}
+
+async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
+    let steps: [&[(&str, Op)]; 5] = [
+        &[("a", put("1")), ("b", put("2")), ("c", put("3"))],
+        &[("a", Op::Retire), ("b", Op::Remove), ("c", put("4"))],
+        &[("missing", Op::Remove), ("gone", Op::Retire)],
+        &[("a", put("5")), ("d", put("6"))],
+        &[("c", Op::Retire), ("d", Op::Remove)],
+    ];
+    for (at, writes) in (1..).zip(steps) {
+        store.append(&change(at, writes)).await.unwrap();
+        store.load().await.unwrap();
+    }
+    let documents = vec![document("a", 4, State::Live, "5"), document("c", 5, State::Retired, "4")];
+    assert_eq!(store.load().await.unwrap().documents, documents);
+}
+
+async fn the_tail_is_in_order_and_limited(store: Arc<dyn Store>) {
+    for at in 1..=7 {
+        store.append(&change(at, &[("a", put(&at.to_string())), ("b", put("{}"))])).await.unwrap();
+    }
+    let tail = store.changes_after(Revision(2), 3).await.unwrap();
+    let revisions: Vec<_> = tail.changes.iter().map(|change| (change.revision.0, change.writes.len())).collect();
+    assert_eq!((tail.head, revisions), (Revision(7), vec![(3, 2), (4, 2), (5, 2)]));
+    assert_eq!(store.changes_after(Revision(7), 3).await.unwrap().changes, vec![]);
+}
+
+async fn a_reader_ahead_of_the_log_is_told_the_head(store: Arc<dyn Store>) {
+    store.append(&change(1, &[])).await.unwrap();
+    let tail = store.changes_after(Revision(9), 10).await.unwrap();
+    assert_eq!((tail.head, tail.changes), (Revision(1), vec![]));
+}
+
+/// 64 writers, each of which must get 8 changes into the log, whatever the others do.
+async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
+    let (writers, each) = (64_u64, 8_u64);
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut head = Revision::ZERO;
+                for turn in 0..each {
+                    let id = format!("w{writer}-{turn}");
+                    loop {
+                        match store.append(&change(head.next().0, &[(&id, put("{}"))])).await {
+                            Ok(()) => break,
+                            Err(AppendError::Conflict { head: now }) => head = now,
+                            Err(AppendError::Store(error)) => panic!("{error}"),
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let tail = store.changes_after(Revision::ZERO, 10_000).await.unwrap();
+    let revisions: Vec<_> = tail.changes.iter().map(|change| change.revision.0).collect();
+    assert_eq!(revisions, (1..=writers * each).collect::<Vec<_>>());
+    let ids: BTreeSet<_> = tail.changes.iter().map(|change| change.writes[0].id.clone()).collect();
+    assert_eq!(ids.len(), revisions.len());
+    assert_eq!(store.load().await.unwrap().documents.len(), revisions.len());
+}
+
+async fn an_append_wakes_and_silence_wakes_too(store: Arc<dyn Store>) {
+    store.wake().await;
+    store.append(&change(1, &[])).await.unwrap();
+    // The append was before this call: it must not be missed.
+    tokio::time::timeout(PATIENCE * 4, store.wake()).await.unwrap();
+    tokio::time::timeout(PATIENCE * 4, store.wake()).await.unwrap();
+}
+
+/// The picture is the log, folded.
+async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
+    let mut expected = BTreeMap::new();
+    for at in 1..=200_u64 {
+        // A small walk over few ids, so that each is put, retired and removed many times.
+        let (id, step) = (format!("n{}", at * 7 % 5), at * 11 % 4);
+        let op = match step {
+            0 | 1 => put(&format!("{{\"n\":{at}}}")),
+            2 => Op::Retire,
+            _ => Op::Remove,
+        };
+        match &op {
+            Op::Put(body) => {
+                expected.insert(id.clone(), (at, State::Live, body.clone()));
+            }
+            Op::Retire => {
+                if let Some(document) = expected.get_mut(&id) {
+                    (document.0, document.1) = (at, State::Retired);
+                }
+            }
+            Op::Remove => {
+                expected.remove(&id);
+            }
+        }
+        store.append(&change(at, &[(&id, op)])).await.unwrap();
+    }
+    let documents = store.load().await.unwrap().documents;
+    let told: Vec<_> =
+        documents.into_iter().map(|it| (it.id.to_string(), (it.revision.0, it.state, it.body))).collect();
+    assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+}
+
+/// A bulk change is one change.
+async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
+    let ids: Vec<_> = (0..10_000).map(|at| format!("n{at:05}")).collect();
+    let body = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000));
+    let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), put(&body))).collect();
+    store.append(&change(1, &writes)).await.unwrap();
+    assert_eq!(store.load().await.unwrap().documents.len(), 10_000);
+    let tail = tokio::time::timeout(Duration::from_secs(60), store.changes_after(Revision::ZERO, 1)).await;
+    assert_eq!(tail.unwrap().unwrap().changes[0].writes.len(), 10_000);
+}
+
+macro_rules! promises {
+    ($($promise:ident),* $(,)?) => {
+        mod memory {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $promise() {
+                    super::$promise(Arc::new(MemoryStore::default())).await;
+                }
+            )*
+        }
+
+        mod sqlite {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $promise() {
+                    let folder = tempfile::tempdir().unwrap();
+                    let dsn = format!("sqlite://{}/log.db?mode=rwc", folder.path().display()).parse().unwrap();
+                    super::$promise(Arc::new(SqliteStore::open(&dsn).await.unwrap())).await;
+                }
+            )*
+        }
+    };
+}
+
+promises!(
+    a_new_log_is_empty,
+    a_change_comes_back_as_it_was_appended,
+    a_change_is_taken_only_directly_after_the_head,
+    writes_put_retire_and_remove,
+    the_tail_is_in_order_and_limited,
+    a_reader_ahead_of_the_log_is_told_the_head,
+    concurrent_appenders_lose_and_double_nothing,
+    an_append_wakes_and_silence_wakes_too,
+    the_picture_is_the_sum_of_the_log,
+    a_change_holds_ten_thousand_writes,
+);

@@ -1,0 +1,198 @@
+//! What a file adds to the promise: it outlives the process, it is shared between processes, and damage shows.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use model::{Body, Change, Id, Op, Revision, Write};
+use sqlx::{Connection as _, SqliteConnection};
+use store::{SqliteDsn, SqliteStore, Store as _, StoreError};
+
+fn dsn(file: &Path, mode: &str) -> SqliteDsn {
+    format!("sqlite://{}?mode={mode}", file.display()).parse().unwrap()
+}
+
+fn change(revision: u64, id: &str) -> Change {
+    Change {
+        revision: Revision(revision),
+        at: Timestamp::UNIX_EPOCH,
+        actor: "tests".to_owned(),
+        reason: None,
+        request_id: None,
+        writes: vec![Write {
+            kind: "namespace".into(),
+            id: Id::parse(id).unwrap(),
+            op: Op::Put(Body::from_text(r#"{"a":"b"}"#)),
+        }],
+    }
+}
+
+async fn sql(file: &Path, statement: &'static str) {
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    sqlx::query(statement).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_log_outlives_its_process_and_its_folder_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deep/er/log.db");
+    let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
+    store.append(&change(1, "a")).await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+    assert_eq!(store.load().await.unwrap().documents.len(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_file_is_not_an_empty_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    let error = SqliteStore::open(&dsn(&file, "rw")).await.unwrap_err();
+    assert!(error.may_pass(), "{error}");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_reader_sees_the_changes_of_another_process_and_cannot_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    let writer = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
+    let reader = SqliteStore::open(&dsn(&file, "ro")).await.unwrap();
+    writer.append(&change(1, "a")).await.unwrap();
+    let seen = async {
+        while reader.changes_after(Revision::ZERO, 1).await.unwrap().changes.is_empty() {
+            reader.wake().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(1), seen).await.expect("within a second");
+    assert!(reader.append(&change(2, "b")).await.is_err());
+}
+
+/// A file of a few hundred pages, closed, with everything in the main file.
+async fn filled(file: &Path) {
+    let store = SqliteStore::open(&dsn(file, "rwc")).await.unwrap();
+    for at in 1..=300 {
+        store.append(&change(at, &format!("n{at}"))).await.unwrap();
+    }
+    drop(store);
+    sql(file, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound.db");
+    filled(&sound).await;
+    let sound = fs::read(&sound).unwrap();
+
+    let mut no_database = sound.clone();
+    no_database[..16].fill(b'x');
+    let mut torn_pages = sound.clone();
+    for page in torn_pages.chunks_mut(4096).skip(1) {
+        page.fill(0xab);
+    }
+    let cut_short = sound[..4096 * 2].to_vec();
+    for (name, bytes) in [("no_database", no_database), ("torn_pages", torn_pages), ("cut_short", cut_short)] {
+        let file = folder.path().join(name);
+        fs::write(&file, &bytes).unwrap();
+        let result = match SqliteStore::open(&dsn(&file, "rwc")).await {
+            Ok(store) => store.load().await.map(|picture| picture.documents.len()),
+            Err(error) => Err(error),
+        };
+        assert!(matches!(result, Err(StoreError::Corrupt(_))), "{name}: {result:?}");
+        assert!(fs::read(&file).unwrap() == bytes, "{name} was touched");
+    }
+}
+
+#[tokio::test]
+async fn damage_that_sqlite_does_not_see_shows() {
+    for statement in [
+        "UPDATE documents SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
+        "DELETE FROM documents WHERE id = 'n7'",
+        "UPDATE documents SET id = 'n999' WHERE id = 'n7'",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("log.db");
+        filled(&file).await;
+        sql(&file, statement).await;
+        let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+        let result = store.load().await;
+        assert!(matches!(result, Err(StoreError::Corrupt(_))), "{statement}: {result:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    filled(&file).await;
+    sql(&file, "DELETE FROM writes WHERE revision = 7").await;
+    sql(&file, "DELETE FROM changes WHERE revision = 7").await;
+    let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+    let result = store.changes_after(Revision(3), 10).await;
+    assert!(matches!(result, Err(StoreError::Corrupt(_))), "a gap in the log: {result:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.db");
+    fs::write(&file, "").unwrap();
+    sql(&file, "CREATE TABLE songs (title TEXT)").await;
+    let bytes = fs::read(&file).unwrap();
+    let error = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Foreign(_)), "{error}");
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+
+    let file = folder.path().join("newer.db");
+    filled(&file).await;
+    sql(&file, "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 0)").await;
+    let error = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Foreign(_)), "{error}");
+}
+
+/// Not a test of its own: the process that the test below kills. It appends and tells each acknowledged revision.
+#[tokio::test]
+async fn appender() {
+    let Ok(file) = std::env::var("APPEND_TO") else { return };
+    let store = SqliteStore::open(&dsn(Path::new(&file), "rwc")).await.unwrap();
+    let mut revision = store.load().await.unwrap().revision;
+    loop {
+        revision = revision.next();
+        store.append(&change(revision.0, &format!("n{revision}"))).await.unwrap();
+        println!("acknowledged {revision}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    for round in 1..=10 {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "appender", "--nocapture"])
+            .env("APPEND_TO", &file)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+        let mut acknowledged = lines.by_ref().map_while(Result::ok).filter_map(revision_told);
+        let told = acknowledged.by_ref().nth(round * 3).unwrap();
+        writer.kill().unwrap();
+        // What it still told before it died counts too.
+        let told = acknowledged.last().unwrap_or(told);
+        writer.wait().unwrap();
+
+        let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+        let tail = store.changes_after(Revision::ZERO, 1_000_000).await.unwrap();
+        assert!(tail.head.0 >= told, "revision {told} was acknowledged, the log ends at {}", tail.head);
+        assert_eq!(u64::try_from(tail.changes.len()).unwrap(), tail.head.0, "the log has no gap");
+        assert_eq!(store.load().await.unwrap().documents.len(), tail.changes.len());
+    }
+}
+
+fn revision_told(line: String) -> Option<u64> {
+    line.split_once("acknowledged ")?.1.parse().ok()
+}
