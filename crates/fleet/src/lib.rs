@@ -1,1 +1,24 @@
-//! x
+//! What each cluster gets: the picture of the fleet at one revision, and the inputs that follow from it.
+//!
+//! Everything here is a pure function of documents. A [`Snapshot`] is never changed; applying a change makes the next
+//! one, which shares with it all that the change did not touch. [`fleet`] hands out the one [`Writer`] that publishes
+//! snapshots and the [`Reader`]s that see the newest without a lock.
+//!
+//! The served list is a delete command: Flux collects whatever is missing from it. So an answer is whole and checked,
+//! or there is none and a [`Refusal`] says why.
+
+mod cluster;
+mod definition;
+mod inputs;
+mod merge;
+mod order;
+mod problems;
+mod publish;
+mod snapshot;
+
+pub use cluster::{Cluster, Reference};
+pub use definition::Definition;
+pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal};
+pub use problems::{Problem, Rule};
+pub use publish::{BackInTime, Reader, Writer, fleet};
+pub use snapshot::{Snapshot, SnapshotError};

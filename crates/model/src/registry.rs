@@ -144,9 +144,9 @@ impl Registry {
         }
         let lists = list_references(&mut entries)?;
         let mut types = Vec::with_capacity(entries.len());
-        for (entry, reference) in entries.into_iter().zip(lists) {
+        for (position, (entry, reference)) in entries.into_iter().zip(lists).enumerate() {
             let Entry { file, source, declaration } = entry;
-            types.push(declaration.build(&reference).map_err(|refusal| broken(&file, &source, refusal))?);
+            types.push(declaration.build(position, &reference).map_err(|refusal| broken(&file, &source, refusal))?);
         }
         Ok(Self { types })
     }
@@ -260,6 +260,8 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     const NETWORK_POLICY: &str = "\
@@ -362,7 +364,7 @@ schema:
         let mut told = String::new();
         for (case, text) in cases {
             let error = with_files(&[("np.yaml", &text)]).unwrap_err();
-            told.push_str(&format!("{case}: {error}\n"));
+            writeln!(told, "{case}: {error}").unwrap();
         }
         insta::assert_snapshot!(told);
         let twice = with_files(&[("a.yaml", NETWORK_POLICY), ("b.yaml", NETWORK_POLICY)]).unwrap_err();

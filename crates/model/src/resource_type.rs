@@ -25,6 +25,8 @@ pub struct Nest {
 
 /// A kind of document.
 pub struct ResourceType {
+    /// Its place among the types of its registry, by which indexes of types are kept.
+    pub position: usize,
     /// The singular name: `platform_component`.
     pub kind: Kind,
     /// The plural name, which is also the path of its documents and its list in a seed file: `platform_components`.

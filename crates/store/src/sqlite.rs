@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Kind, Op, Revision, State, Write};
 use serde::Serialize;
-use sqlx::{Row as _, Sqlite, SqlitePool, Transaction, sqlite::SqliteRow};
+use sqlx::{Row as _, Sqlite, SqlitePool, Transaction, error::DatabaseError, sqlite::SqliteRow};
 use tokio::sync::Notify;
 
 use crate::{AppendError, PATIENCE, Picture, Store, StoreError, Tail};
@@ -40,8 +40,7 @@ impl Head {
     async fn read(transaction: &mut Transaction<'_, Sqlite>) -> Result<Self, StoreError> {
         let row = sqlx::query("SELECT revision, documents FROM changes ORDER BY revision DESC LIMIT 1")
             .fetch_optional(&mut **transaction)
-            .await
-            .map_err(failure)?;
+            .await?;
         match row {
             None => Ok(Self { revision: Revision::ZERO, documents: 0 }),
             Some(row) => Ok(Self { revision: revision(&row)?, documents: column(&row, "documents")? }),
@@ -52,12 +51,11 @@ impl Head {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self) -> Result<Picture, StoreError> {
-        let mut transaction = self.reader.begin().await.map_err(failure)?;
+        let mut transaction = self.reader.begin().await?;
         let head = Head::read(&mut transaction).await?;
         let rows = sqlx::query("SELECT kind, id, revision, state, body, checksum FROM documents ORDER BY kind, id")
             .fetch_all(&mut *transaction)
-            .await
-            .map_err(failure)?;
+            .await?;
         let documents = rows.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         if i64::try_from(documents.len()) != Ok(head.documents) {
             let found = documents.len();
@@ -70,19 +68,19 @@ impl Store for SqliteStore {
         let Some(writer) = &self.writer else {
             return Err(StoreError::Unavailable("it was opened for reading only".to_owned()).into());
         };
-        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await.map_err(failure)?;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
         let head = Head::read(&mut transaction).await?;
         if change.revision != head.revision.next() {
             return Err(AppendError::Conflict { head: head.revision });
         }
         write(&mut transaction, change, head.documents).await?;
-        transaction.commit().await.map_err(failure)?;
+        transaction.commit().await?;
         self.appended.notify_one();
         Ok(())
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
-        let mut transaction = self.reader.begin().await.map_err(failure)?;
+        let mut transaction = self.reader.begin().await?;
         let head = Head::read(&mut transaction).await?.revision;
         if head <= after {
             return Ok(Tail { head, changes: Vec::new() });
@@ -91,8 +89,7 @@ impl Store for SqliteStore {
             .bind(number(after))
             .bind(limit)
             .fetch_all(&mut *transaction)
-            .await
-            .map_err(failure)?;
+            .await?;
         let mut changes = rows.iter().map(change).collect::<Result<Vec<_>, _>>()?;
         let expected = std::iter::successors(Some(after.next()), |revision| Some(revision.next()));
         if !changes.iter().map(|change| change.revision).eq(expected.take(changes.len())) {
@@ -104,8 +101,7 @@ impl Store for SqliteStore {
                 .bind(number(after))
                 .bind(number(last))
                 .fetch_all(&mut *transaction)
-                .await
-                .map_err(failure)?;
+                .await?;
         let mut writes = rows.iter().map(|row| Ok((revision(row)?, written(row)?))).peekable();
         for change in &mut changes {
             let mine =
@@ -157,16 +153,14 @@ async fn write(transaction: &mut Transaction<'_, Sqlite>, change: &Change, docum
     .bind(revision)
     .bind(rows)
     .execute(&mut **transaction)
-    .await
-    .map_err(failure)?;
+    .await?;
     let added: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM writes WHERE revision = ?1 AND op = 'put'
          AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.kind = writes.kind AND d.id = writes.id)",
     )
     .bind(revision)
     .fetch_one(&mut **transaction)
-    .await
-    .map_err(failure)?;
+    .await?;
     bring_documents(
         transaction,
         revision,
@@ -200,8 +194,7 @@ async fn write(transaction: &mut Transaction<'_, Sqlite>, change: &Change, docum
     .bind(&change.request_id)
     .bind(documents + added - removed)
     .execute(&mut **transaction)
-    .await
-    .map_err(failure)?;
+    .await?;
     Ok(())
 }
 
@@ -211,7 +204,7 @@ async fn bring_documents(
     revision: i64,
     statement: &'static str,
 ) -> Result<i64, StoreError> {
-    let touched = sqlx::query(statement).bind(revision).execute(&mut **transaction).await.map_err(failure)?;
+    let touched = sqlx::query(statement).bind(revision).execute(&mut **transaction).await?;
     Ok(i64::try_from(touched.rows_affected()).unwrap_or(i64::MAX))
 }
 
@@ -291,13 +284,21 @@ fn change(row: &SqliteRow) -> Result<Change, StoreError> {
 }
 
 /// Tells damage from trouble that may pass.
-fn failure(error: sqlx::Error) -> StoreError {
-    const CORRUPT: u32 = 11;
-    const NOT_A_DATABASE: u32 = 26;
-    let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
-    // The low byte is the primary result code.
-    match code.map(|code| code & 0xff) {
-        Some(CORRUPT | NOT_A_DATABASE) => StoreError::Corrupt(error.to_string()),
-        _ => StoreError::Unavailable(error.to_string()),
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        const CORRUPT: u32 = 11;
+        const NOT_A_DATABASE: u32 = 26;
+        let code = error.as_database_error().and_then(DatabaseError::code).and_then(|code| code.parse::<u32>().ok());
+        // The low byte is the primary result code.
+        match code.map(|code| code & 0xff) {
+            Some(CORRUPT | NOT_A_DATABASE) => Self::Corrupt(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<sqlx::Error> for AppendError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
     }
 }

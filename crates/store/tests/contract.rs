@@ -1,9 +1,9 @@
 //! The promise of a store, as one suite that runs on every backend.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -43,7 +43,7 @@ async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     let text = r#"{"id":"a","labels":{"q":"\"'\\ \n ☃ \u0000","n":"1.0"},"x":[1,2.5,true,null]}"#;
     let mut first = change(1, &[("b", put("{}")), ("a", put(text))]);
     first.at = "2026-01-02T03:04:05.678901Z".parse().unwrap();
-    first.actor = "ops \"quoted\" ☃".to_owned();
+    "ops \"quoted\" ☃".clone_into(&mut first.actor);
     first.reason = Some("because; -- '".to_owned());
     first.request_id = Some("req-1".to_owned());
     store.append(&first).await.unwrap();
@@ -177,8 +177,8 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), put(&body))).collect();
     store.append(&change(1, &writes)).await.unwrap();
     assert_eq!(store.load().await.unwrap().documents.len(), 10_000);
-    let tail = tokio::time::timeout(Duration::from_secs(60), store.changes_after(Revision::ZERO, 1)).await;
-    assert_eq!(tail.unwrap().unwrap().changes[0].writes.len(), 10_000);
+    let tail = store.changes_after(Revision::ZERO, 1).await.unwrap();
+    assert_eq!(tail.changes[0].writes.len(), 10_000);
 }
 
 macro_rules! promises {

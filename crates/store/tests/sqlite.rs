@@ -1,8 +1,9 @@
 //! What a file adds to the promise: it outlives the process, it is shared between processes, and damage shows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -162,7 +163,7 @@ async fn appender() {
     loop {
         revision = revision.next();
         store.append(&change(revision.0, &format!("n{revision}"))).await.unwrap();
-        println!("acknowledged {revision}");
+        writeln!(std::io::stdout(), "acknowledged {revision}").unwrap();
     }
 }
 
@@ -178,7 +179,7 @@ async fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
-        let mut acknowledged = lines.by_ref().map_while(Result::ok).filter_map(revision_told);
+        let mut acknowledged = lines.by_ref().map_while(Result::ok).filter_map(|line| revision_told(&line));
         let told = acknowledged.by_ref().nth(round * 3).unwrap();
         writer.kill().unwrap();
         // What it still told before it died counts too.
@@ -193,6 +194,6 @@ async fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
     }
 }
 
-fn revision_told(line: String) -> Option<u64> {
+fn revision_told(line: &str) -> Option<u64> {
     line.split_once("acknowledged ")?.1.parse().ok()
 }

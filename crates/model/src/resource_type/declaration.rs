@@ -176,7 +176,7 @@ impl Declaration {
     }
 
     /// The type, once its schema needs no other type any more and the reference's defaults are known.
-    pub(crate) fn build(self, reference: &Value) -> Result<ResourceType, Refusal> {
+    pub(crate) fn build(self, position: usize, reference: &Value) -> Result<ResourceType, Refusal> {
         let strict = schema::strict(&self.schema);
         let validator = jsonschema::validator_for(&strict).map_err(|error| {
             Refusal::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())
@@ -184,6 +184,7 @@ impl Declaration {
         let mut all_defaults = defaults(reference);
         all_defaults.extend(defaults(&self.schema));
         Ok(ResourceType {
+            position,
             kind: self.kind,
             plural: self.plural,
             path: self.path,

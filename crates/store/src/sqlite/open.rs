@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 use super::{
     SqliteStore,
     dsn::{Mode, SqliteDsn},
-    failure,
 };
 use crate::StoreError;
 
@@ -50,7 +49,7 @@ impl SqliteStore {
             Mode::Read => None,
             Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),
         };
-        let reader = pool(2).connect_with(options).await.map_err(failure)?;
+        let reader = pool(2).connect_with(options).await?;
         Ok(Self { reader, writer, appended: Notify::new() })
     }
 }
@@ -62,11 +61,10 @@ fn pool(connections: u32) -> SqlitePoolOptions {
 /// Refuses what is not a sound file of ours, without writing to it.
 async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
     let look = dsn.options.clone().read_only(true).create_if_missing(false).busy_timeout(BUSY);
-    let mut connection = look.connect().await.map_err(failure)?;
-    let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(failure)?;
-    let tables: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut connection).await.map_err(failure)?;
-    connection.close().await.map_err(failure)?;
+    let mut connection = look.connect().await?;
+    let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await?;
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut connection).await?;
+    connection.close().await?;
     if id != APPLICATION_ID && tables > 0 {
         return Err(StoreError::Foreign("the file is a database of another program".to_owned()));
     }
@@ -75,13 +73,12 @@ async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
 
 async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
     let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-    let writer = pool(1).connect_with(options).await.map_err(failure)?;
+    let writer = pool(1).connect_with(options).await?;
     // PRAGMA takes no parameters; the number is APPLICATION_ID.
-    sqlx::query("PRAGMA application_id = 0x66727331").execute(&writer).await.map_err(failure)?;
+    sqlx::query("PRAGMA application_id = 0x66727331").execute(&writer).await?;
     MIGRATIONS.run(&writer).await.map_err(|error| match error {
-        MigrateError::Execute(error) => failure(error),
         // Two processes may make the tables at the same time; the second finds them made when it tries again.
-        MigrateError::ExecuteMigration(error, _) => failure(error),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
         MigrateError::VersionMissing(_) => {
             StoreError::Foreign("its tables were made by a newer version of this program".to_owned())
         }

@@ -1,0 +1,148 @@
+//! The answer to a poll: all inputs of one type for one cluster, whole and checked, or a refusal.
+
+use std::collections::BTreeSet;
+
+use model::{Id, Map, ResourceType, Value, helm};
+use serde_json::json;
+
+use crate::{Cluster, Definition, Snapshot, SnapshotError, merge::merge, order::Order};
+
+/// The largest answer that Flux Operator reads. It keeps everything when an answer is larger, so does this server.
+pub const MAX_BYTES: usize = 921_600;
+
+/// The most inputs that a provider can be told to take; it cuts the rest off without a word.
+pub const MAX_INPUTS: usize = 10_000;
+
+/// How "no inputs" is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Empty {
+    /// As an empty list.
+    Bare,
+    /// As one record that says so, for cluster sides on which an absence never deletes.
+    Explicit,
+}
+
+/// A body that may be sent with status 200.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// `{"inputs":[…]}`
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer. An error status makes Flux keep what it has.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No cluster polls under this name, and none ever did.
+    #[error("no cluster has this DNS name")]
+    UnknownCluster,
+    /// Several clusters claim the name.
+    #[error("the clusters {} claim the same DNS name", list(.0))]
+    AmbiguousDns(Vec<Id>),
+    /// A patch has no meaning.
+    #[error("the patches of \"{id}\" cannot be expanded: {error}")]
+    Patch {
+        /// What is patched.
+        id: Id,
+        /// What is wrong.
+        error: helm::PatchError,
+    },
+    /// A list names one definition twice.
+    #[error("\"{0}\" is in the list twice")]
+    DuplicateInput(String),
+    /// More inputs than a provider takes.
+    #[error("the answer has {0} inputs, more than the {MAX_INPUTS} that Flux takes")]
+    TooManyInputs(usize),
+    /// More bytes than Flux reads.
+    #[error("the answer has {0} bytes, more than the {MAX_BYTES} that Flux reads")]
+    TooLarge(usize),
+    /// A document cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] SnapshotError),
+    /// The fleet has no cluster and never had one: a blank store, not an empty fleet.
+    #[error("the fleet has no clusters and never had one")]
+    BlankFleet,
+}
+
+fn list(ids: &[Id]) -> String {
+    ids.iter().map(Id::as_str).collect::<Vec<_>>().join(", ")
+}
+
+impl Snapshot {
+    /// All inputs of a type for a cluster, in the order of its references.
+    ///
+    /// A reference whose definition is missing is passed over, as the contract says; such gaps are
+    /// [problems](crate::Problem) and cannot be made through the API.
+    pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
+        let identity = Value::Object(cluster.identity.clone());
+        if !cluster.is_live() {
+            return Answer::of(Vec::new(), empty, Some(identity));
+        }
+        let resolved: Vec<_> = cluster
+            .references(ty.position)
+            .iter()
+            .filter_map(|reference| Some((reference, self.definition(ty, &reference.id)?)))
+            .collect();
+        let order = ty.ordered_by.as_ref().map(|_| Order::among(ty, &resolved));
+        let mut inputs = Vec::with_capacity(resolved.len());
+        for (reference, definition) in &resolved {
+            let mut input = merge(ty, &reference.id, &[&ty.defaults, &definition.fields, &reference.fields]);
+            if ty.patchable {
+                add_patches(&mut input, cluster, &reference.id)?;
+            }
+            if let Some(order) = &order {
+                input.insert("effective_depends_on".to_owned(), json!(order.dependencies(reference.id.as_str())));
+            }
+            input.insert("cluster".to_owned(), identity.clone());
+            inputs.push(input);
+        }
+        Answer::of(inputs, empty, Some(identity))
+    }
+
+    /// The live clusters themselves as inputs, for whoever provisions them.
+    pub fn cluster_inputs(&self, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
+        if self.clusters().next().is_none() {
+            return Err(Refusal::BlankFleet);
+        }
+        let mut inputs = Vec::new();
+        for cluster in self.clusters().filter(|cluster| cluster.is_live()) {
+            // A cluster is a definition too: of itself.
+            let itself = Definition::read(cluster.document.clone(), ty)?;
+            inputs.push(merge(ty, cluster.id(), &[&itself.fields]));
+        }
+        Answer::of(inputs, empty, None)
+    }
+}
+
+/// The flat patches as they are, and the tree of typed values that they describe.
+fn add_patches(input: &mut Map, cluster: &Cluster, id: &Id) -> Result<(), Refusal> {
+    let patches = cluster.patches.get(id.as_str()).and_then(Value::as_object).cloned().unwrap_or_default();
+    let values = helm::expand(&patches).map_err(|error| Refusal::Patch { id: id.clone(), error })?;
+    input.insert("patches".to_owned(), Value::Object(patches));
+    input.insert("values".to_owned(), Value::Object(values));
+    Ok(())
+}
+
+impl Answer {
+    /// Checks inputs against what Flux takes and writes them down.
+    fn of(mut inputs: Vec<Map>, empty: Empty, cluster: Option<Value>) -> Result<Self, Refusal> {
+        if inputs.is_empty() && empty == Empty::Explicit {
+            let mut none = Map::new();
+            none.insert("id".to_owned(), json!(Id::NONE));
+            none.insert("none".to_owned(), json!(true));
+            none.extend(cluster.map(|cluster| ("cluster".to_owned(), cluster)));
+            inputs.push(none);
+        }
+        if inputs.len() > MAX_INPUTS {
+            return Err(Refusal::TooManyInputs(inputs.len()));
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = inputs.iter().filter_map(|input| input["id"].as_str()).find(|id| !seen.insert(*id)) {
+            return Err(Refusal::DuplicateInput(twice.to_owned()));
+        }
+        let body = json!({ "inputs": inputs }).to_string().into_bytes();
+        if body.len() > MAX_BYTES {
+            return Err(Refusal::TooLarge(body.len()));
+        }
+        Ok(Self { body })
+    }
+}

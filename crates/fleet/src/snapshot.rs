@@ -1,0 +1,295 @@
+//! The fleet at one revision.
+//!
+//! All maps are persistent: a copy is a pointer, and a change to a copy costs what it touches. That is what makes a
+//! new snapshot for every change affordable at any size of fleet.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use imbl::{HashMap, OrdMap, OrdSet};
+use model::{Change, ClusterDns, Document, Id, Kind, Op, Registry, ResourceType, Revision, State};
+
+use crate::{Cluster, Definition, Problem, Refusal, problems};
+
+/// Why documents or a change do not make a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// A document says something that it could not have been allowed to say.
+    #[error("{kind} \"{id}\" of revision {revision} cannot be read: {what}")]
+    Unreadable {
+        /// The document's kind.
+        kind: Kind,
+        /// The document's id.
+        id: Id,
+        /// When it was written.
+        revision: Revision,
+        /// What is wrong.
+        what: String,
+    },
+    /// A change does not follow on the snapshot.
+    #[error("revision {change} does not follow on revision {snapshot}")]
+    OutOfOrder {
+        /// The snapshot's revision.
+        snapshot: Revision,
+        /// The change's revision.
+        change: Revision,
+    },
+}
+
+impl SnapshotError {
+    pub(crate) fn unreadable(document: &Document, what: String) -> Self {
+        Self::Unreadable { kind: document.kind.clone(), id: document.id.clone(), revision: document.revision, what }
+    }
+}
+
+/// The definitions of one type, and who refers to them.
+#[derive(Clone, Debug, Default)]
+struct Catalogue {
+    definitions: OrdMap<Id, Arc<Definition>>,
+    /// The live clusters that refer to an id, whether it is defined or not.
+    referrers: HashMap<Id, OrdSet<Id>>,
+}
+
+/// The fleet at one revision. Never changed: applying a change makes the next one.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    registry: Arc<Registry>,
+    revision: Revision,
+    /// Live and decommissioned.
+    clusters: OrdMap<Id, Arc<Cluster>>,
+    /// The clusters that claim a DNS name: one live cluster at most, if all is well, and any number of tombstones.
+    by_dns: HashMap<ClusterDns, OrdSet<Id>>,
+    /// By the type's position in the registry.
+    catalogues: Vec<Catalogue>,
+    /// Documents of kinds that no type declares. They are kept, since their type may come back.
+    strangers: OrdMap<(Kind, Id), Arc<Document>>,
+    problems: OrdMap<(Kind, Id), Arc<[Problem]>>,
+}
+
+impl Snapshot {
+    /// A fleet without documents.
+    #[must_use]
+    pub fn empty(registry: Arc<Registry>) -> Self {
+        let catalogues = registry.types().map(|_| Catalogue::default()).collect();
+        Self {
+            registry,
+            revision: Revision::ZERO,
+            clusters: OrdMap::new(),
+            by_dns: HashMap::new(),
+            catalogues,
+            strangers: OrdMap::new(),
+            problems: OrdMap::new(),
+        }
+    }
+
+    /// The fleet at a revision, from all its documents; from all or not at all.
+    pub fn load(
+        registry: Arc<Registry>,
+        revision: Revision,
+        documents: impl IntoIterator<Item = Document>,
+    ) -> Result<Self, SnapshotError> {
+        let mut fleet = Self::empty(registry);
+        fleet.revision = revision;
+        let mut touched = BTreeSet::new();
+        for document in documents {
+            fleet.put(document, &mut touched)?;
+        }
+        fleet.examine(&touched);
+        Ok(fleet)
+    }
+
+    /// The fleet after a change.
+    pub fn apply(&self, change: &Change) -> Result<Self, SnapshotError> {
+        if change.revision != self.revision.next() {
+            return Err(SnapshotError::OutOfOrder { snapshot: self.revision, change: change.revision });
+        }
+        let mut next = self.clone();
+        next.revision = change.revision;
+        let mut touched = BTreeSet::new();
+        for write in &change.writes {
+            let (kind, id, revision) = (write.kind.clone(), write.id.clone(), change.revision);
+            match &write.op {
+                Op::Put(body) => {
+                    let document = Document { kind, id, revision, state: State::Live, body: body.clone() };
+                    next.put(document, &mut touched)?;
+                }
+                Op::Retire => {
+                    if let Some(document) = next.document(&kind, &id) {
+                        let document = Document { revision, state: State::Retired, ..document.clone() };
+                        next.put(document, &mut touched)?;
+                    }
+                }
+                Op::Remove => next.remove(&kind, &id, &mut touched),
+            }
+        }
+        next.examine(&touched);
+        Ok(next)
+    }
+
+    /// The last change in it.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The resource types by which it was read.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// All clusters, live and decommissioned, in the order of their ids.
+    pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.clusters.values().map(AsRef::as_ref)
+    }
+
+    /// The cluster that polls under a name: the live one or, if there is none, a decommissioned one.
+    pub fn cluster_at(&self, dns: &ClusterDns) -> Result<&Cluster, Refusal> {
+        let mut live = self.live_claims(dns);
+        match (live.next(), live.next()) {
+            (Some(cluster), None) => Ok(cluster),
+            (Some(_), Some(_)) => Err(Refusal::AmbiguousDns(self.live_claims(dns).map(|it| it.id().clone()).collect())),
+            (None, _) => self.claims(dns).next().ok_or(Refusal::UnknownCluster),
+        }
+    }
+
+    /// The definition of a type by its id.
+    #[must_use]
+    pub fn definition(&self, ty: &ResourceType, id: &Id) -> Option<&Definition> {
+        self.definition_by_name(ty, id.as_str())
+    }
+
+    /// The live clusters that refer to a definition, or to an id that has none.
+    pub fn referrers(&self, ty: &ResourceType, id: &Id) -> impl Iterator<Item = &Id> + use<'_> {
+        self.catalogues.get(ty.position).and_then(|it| it.referrers.get(id)).into_iter().flatten()
+    }
+
+    /// Everything that is wrong with its documents, in their order.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.values().flat_map(|problems| problems.iter())
+    }
+
+    pub(crate) fn definition_by_name(&self, ty: &ResourceType, id: &str) -> Option<&Definition> {
+        self.catalogues.get(ty.position)?.definitions.get(id).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn live_claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
+        self.claims(dns).filter(|cluster| cluster.is_live())
+    }
+
+    fn claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
+        let ids = self.by_dns.get(dns).into_iter().flatten();
+        ids.filter_map(|id| self.clusters.get(id)).map(AsRef::as_ref)
+    }
+
+    fn document(&self, kind: &Kind, id: &Id) -> Option<&Document> {
+        match self.registry.by_kind(kind.as_str()) {
+            Some(ty) if ty.is_cluster() => Some(&self.clusters.get(id)?.document),
+            Some(ty) => Some(&self.definition(ty, id)?.document),
+            None => self.strangers.get(&(kind.clone(), id.clone())).map(AsRef::as_ref),
+        }
+    }
+
+    fn put(&mut self, document: Document, touched: &mut BTreeSet<(Kind, Id)>) -> Result<(), SnapshotError> {
+        let registry = self.registry.clone();
+        let (kind, id) = (document.kind.clone(), document.id.clone());
+        match registry.by_kind(kind.as_str()) {
+            Some(ty) if ty.is_cluster() => {
+                let cluster = Arc::new(Cluster::read(document, &registry)?);
+                self.remove(&kind, &id, touched);
+                self.link(&cluster);
+                touched.extend(self.live_claims(&cluster.dns).map(|other| (kind.clone(), other.id().clone())));
+                self.clusters.insert(id.clone(), cluster);
+            }
+            // Only clusters have tombstones; any other document that is not in force is not there.
+            Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
+            Some(ty) => {
+                let definition = Arc::new(Definition::read(document, ty)?);
+                let known = self.catalogues[ty.position].definitions.insert(id.clone(), definition).is_some();
+                if !known {
+                    self.touch_referrers(ty, &id, touched);
+                }
+            }
+            None => {
+                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document));
+            }
+        }
+        touched.insert((kind, id));
+        Ok(())
+    }
+
+    fn remove(&mut self, kind: &Kind, id: &Id, touched: &mut BTreeSet<(Kind, Id)>) {
+        let registry = self.registry.clone();
+        match registry.by_kind(kind.as_str()) {
+            Some(ty) if ty.is_cluster() => {
+                if let Some(cluster) = self.clusters.remove(id) {
+                    self.unlink(&cluster);
+                    touched.extend(self.live_claims(&cluster.dns).map(|other| (kind.clone(), other.id().clone())));
+                }
+            }
+            Some(ty) => {
+                self.catalogues[ty.position].definitions.remove(id);
+                self.touch_referrers(ty, id, touched);
+            }
+            None => {
+                self.strangers.remove(&(kind.clone(), id.clone()));
+            }
+        }
+        touched.insert((kind.clone(), id.clone()));
+    }
+
+    /// Enters a cluster into the indexes.
+    fn link(&mut self, cluster: &Cluster) {
+        self.by_dns.entry(cluster.dns.clone()).or_default().insert(cluster.id().clone());
+        if cluster.is_live() {
+            for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
+                for reference in cluster.references(position) {
+                    catalogue.referrers.entry(reference.id.clone()).or_default().insert(cluster.id().clone());
+                }
+            }
+        }
+    }
+
+    /// Takes a cluster out of the indexes.
+    fn unlink(&mut self, cluster: &Cluster) {
+        drop_from(&mut self.by_dns, &cluster.dns, cluster.id());
+        for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
+            for reference in cluster.references(position) {
+                drop_from(&mut catalogue.referrers, &reference.id, cluster.id());
+            }
+        }
+    }
+
+    /// A definition came or went: whoever refers to it or depends on it has one problem more or less.
+    fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut BTreeSet<(Kind, Id)>) {
+        touched.extend(self.referrers(ty, id).map(|cluster| (Kind::from(ResourceType::CLUSTER), cluster.clone())));
+        let all = self.catalogues[ty.position].definitions.iter();
+        let dependants = all.filter(|(_, definition)| definition.depends_on(ty).any(|on| on == id.as_str()));
+        touched.extend(dependants.map(|(dependant, _)| (ty.kind.clone(), dependant.clone())));
+    }
+
+    /// Finds the problems of documents anew.
+    fn examine(&mut self, touched: &BTreeSet<(Kind, Id)>) {
+        for key in touched {
+            let (kind, id) = key;
+            let found = match self.registry.by_kind(kind.as_str()) {
+                Some(ty) if ty.is_cluster() => self.clusters.get(id).map(|it| problems::of_cluster(self, it)),
+                Some(ty) => self.definition(ty, id).map(|it| problems::of_definition(self, it)),
+                None => self.strangers.get(key).map(|it| vec![problems::of_stranger(it)]),
+            };
+            match found {
+                Some(found) if !found.is_empty() => self.problems.insert(key.clone(), found.into()),
+                _ => self.problems.remove(key),
+            };
+        }
+    }
+}
+
+/// Takes an id out of a set, and the set out of its map once it is empty.
+fn drop_from<K: Clone + Eq + std::hash::Hash>(sets: &mut HashMap<K, OrdSet<Id>>, key: &K, id: &Id) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(id);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The picture: indexes, tombstones, problems, refusals, and that it only goes forward.
+
+use std::sync::Arc;
+
+use fleet::{Empty, MAX_BYTES, Refusal, Rule, Snapshot, SnapshotError, fleet as new_fleet};
+use model::{ClusterDns, Revision};
+use serde_json::json;
+
+use crate::{BUILT_IN, after, change, cluster, component, fleet_of, poll, poll_as};
+
+#[test]
+fn a_name_that_was_never_known_is_no_empty_cluster() {
+    let fleet = fleet_of(&json!({"clusters": {"demo": cluster("demo.example", &json!({}))}}));
+    assert!(matches!(poll(&fleet, "other.example", "namespaces"), Err(Refusal::UnknownCluster)));
+    assert!(poll(&fleet, "DEMO.Example.", "namespaces").is_ok(), "case and a trailing dot do not matter");
+}
+
+#[test]
+fn only_a_decommissioned_cluster_is_told_that_it_has_nothing() {
+    let documents = json!({
+        "namespaces": {"a": {}},
+        "clusters": {"one": cluster("one.example", &json!({"namespaces": [{"id": "a"}]})),
+                     "two": cluster("two.example", &json!({"namespaces": [{"id": "a"}]}))}
+    });
+    let live = fleet_of(&documents);
+    let before = poll(&live, "one.example", "namespaces").unwrap();
+
+    let gone = after(&live, &json!({"clusters": {"one": null}}));
+    assert_eq!(poll(&gone, "one.example", "namespaces").unwrap(), json!({"inputs": []}));
+    let none = poll_as(&gone, "one.example", "namespaces", Empty::Explicit).unwrap();
+    assert_eq!(none["inputs"][0]["cluster"]["dns"], json!("one.example"));
+    assert_eq!(poll(&gone, "two.example", "namespaces").unwrap(), poll(&live, "two.example", "namespaces").unwrap());
+
+    let back = after(&gone, &json!({"clusters": {"one": documents["clusters"]["one"]}}));
+    assert_eq!(poll(&back, "one.example", "namespaces").unwrap(), before, "re-creating lifts the tombstone");
+    let purged = after(&gone, &json!({"clusters": {"one": false}}));
+    assert!(matches!(poll(&purged, "one.example", "namespaces"), Err(Refusal::UnknownCluster)));
+}
+
+#[test]
+fn a_live_cluster_hides_the_tombstone_of_another_with_its_name() {
+    let fleet = fleet_of(&json!({"namespaces": {"a": {}}, "clusters": {"old": cluster("x.example", &json!({}))}}));
+    let fleet = after(&fleet, &json!({"clusters": {"old": null}}));
+    let heir = cluster("X.example", &json!({"namespaces": [{"id": "a"}]}));
+    let fleet = after(&fleet, &json!({"clusters": {"new": heir}}));
+    assert_eq!(poll(&fleet, "x.example", "namespaces").unwrap()["inputs"].as_array().unwrap().len(), 1);
+    assert_eq!(fleet.problems().count(), 0);
+}
+
+#[test]
+fn a_renamed_cluster_leaves_no_trace_under_its_old_name() {
+    let fleet = fleet_of(&json!({"clusters": {"demo": cluster("old.example", &json!({}))}}));
+    let fleet = after(&fleet, &json!({"clusters": {"demo": cluster("new.example", &json!({}))}}));
+    assert!(matches!(poll(&fleet, "old.example", "namespaces"), Err(Refusal::UnknownCluster)));
+    assert!(poll(&fleet, "new.example", "namespaces").is_ok());
+}
+
+#[test]
+fn two_clusters_of_one_name_are_both_refused_until_one_gives_way() {
+    let twins = json!({"a": cluster("x.example", &json!({})), "b": cluster("X.example.", &json!({}))});
+    let fleet = fleet_of(&json!({"clusters": twins}));
+    let refusal = poll(&fleet, "x.example", "namespaces").unwrap_err();
+    assert_eq!(refusal.to_string(), "the clusters a, b claim the same DNS name");
+    assert_eq!(fleet.problems().filter(|problem| problem.rule == Rule::DuplicateDns).count(), 2);
+    let fleet = after(&fleet, &json!({"clusters": {"b": null}}));
+    assert!(poll(&fleet, "x.example", "namespaces").is_ok());
+    assert_eq!(fleet.problems().count(), 0);
+}
+
+#[test]
+fn a_missing_definition_is_passed_over_and_shown_until_it_is_there() {
+    let fleet = fleet_of(&json!({
+        "namespaces": {"a": {}},
+        "platform_components": {"app": component("https://x", &["db"])},
+        "clusters": {"demo": cluster("demo.example", &json!({"namespaces": [{"id": "ghost"}, {"id": "a"}]}))}
+    }));
+    assert_eq!(poll(&fleet, "demo.example", "namespaces").unwrap()["inputs"].as_array().unwrap().len(), 1);
+    let told: Vec<_> = fleet.problems().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "cluster \"demo\" /namespaces/0: namespace \"ghost\" is not defined (missing-definition)",
+            "platform_component \"app\" /depends_on/0: platform_component \"db\" is not defined (missing-dependency)",
+        ]
+    );
+    let fleet = after(
+        &fleet,
+        &json!({"namespaces": {"ghost": {}}, "platform_components": {"db": component("https://x", &[])}}),
+    );
+    assert_eq!(fleet.problems().count(), 0);
+    let fleet = after(&fleet, &json!({"namespaces": {"ghost": false}}));
+    assert_eq!(fleet.problems().count(), 1, "and again when it goes");
+}
+
+#[test]
+fn referrers_are_the_live_clusters_that_name_a_definition() {
+    let with = |dns: &str| cluster(dns, &json!({"namespaces": [{"id": "a"}]}));
+    let fleet =
+        fleet_of(&json!({"namespaces": {"a": {}}, "clusters": {"one": with("1.example"), "two": with("2.example")}}));
+    let referrers = |fleet: &Snapshot| {
+        let ty = fleet.registry().by_kind("namespace").unwrap();
+        let ids = fleet.referrers(ty, &model::Id::parse("a").unwrap());
+        ids.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(referrers(&fleet), ["one", "two"]);
+    let fleet = after(&fleet, &json!({"clusters": {"one": cluster("1.example", &json!({})), "two": null}}));
+    assert_eq!(referrers(&fleet), Vec::<String>::new());
+}
+
+#[test]
+fn what_flux_would_choke_on_is_refused() {
+    let component_of = |patches| {
+        json!({"platform_components": {"app": component("https://x", &[])}, "clusters": {"demo": cluster("demo.example",
+            &json!({"platform_components": [{"id": "app"}], "patches": {"app": patches}}))}})
+    };
+    let fleet = fleet_of(&component_of(json!({"a..b": "1"})));
+    let refusal = poll(&fleet, "demo.example", "platform-components").unwrap_err();
+    assert!(matches!(refusal, Refusal::Patch { .. }), "{refusal}");
+    assert_eq!(fleet.problems().map(|problem| problem.pointer.as_str()).collect::<Vec<_>>(), ["/patches/app/a..b"]);
+    assert!(poll(&fleet, "demo.example", "namespaces").is_ok(), "other types of the cluster are answered");
+
+    let twice = cluster("demo.example", &json!({"namespaces": [{"id": "a"}, {"id": "a"}]}));
+    let fleet = fleet_of(&json!({"namespaces": {"a": {}}, "clusters": {"demo": twice}}));
+    assert!(matches!(poll(&fleet, "demo.example", "namespaces"), Err(Refusal::DuplicateInput(_))));
+    assert_eq!(fleet.problems().map(|problem| problem.rule).collect::<Vec<_>>(), [Rule::DuplicateReference]);
+}
+
+#[test]
+fn an_answer_is_never_cut_to_size() {
+    let names: Vec<_> = (0..10_001).map(|at| format!("n{at}")).collect();
+    let namespaces: model::Map = names.iter().map(|name| (name.clone(), json!({}))).collect();
+    let all = |count: usize| {
+        let list: Vec<_> = names[..count].iter().map(|name| json!({"id": name})).collect();
+        cluster("demo.example", &json!({"namespaces": list}))
+    };
+    let fleet = fleet_of(&json!({"namespaces": namespaces, "clusters": {"demo": all(10_001)}}));
+    let refusal = poll(&fleet, "demo.example", "namespaces").unwrap_err();
+    assert!(matches!(refusal, Refusal::TooManyInputs(10_001)), "{refusal}");
+
+    let one = |length: usize| {
+        let labels = json!({"labels": {"x": "y".repeat(length)}});
+        fleet_of(&json!({"namespaces": {"a": labels},
+            "clusters": {"demo": cluster("demo.example", &json!({"namespaces": [{"id": "a"}]}))}}))
+    };
+    let dns = ClusterDns::normalise("demo.example");
+    let bytes = |fleet: &Snapshot| {
+        let ty = fleet.registry().by_path("namespaces").unwrap();
+        fleet.inputs(fleet.cluster_at(&dns).unwrap(), ty, Empty::Bare).map(|answer| answer.body.len())
+    };
+    let rest = bytes(&one(0)).unwrap();
+    assert_eq!(bytes(&one(MAX_BYTES - rest)).unwrap(), MAX_BYTES, "the limit itself is answered");
+    assert!(matches!(bytes(&one(MAX_BYTES - rest + 1)), Err(Refusal::TooLarge(size)) if size == MAX_BYTES + 1));
+}
+
+#[test]
+fn a_document_of_an_unknown_kind_is_kept_and_shown() {
+    let fleet = fleet_of(&json!({"network_policy": {"x": {"a": 1}}}));
+    assert_eq!(fleet.problems().map(|problem| problem.rule).collect::<Vec<_>>(), [Rule::UnknownKind]);
+    assert_eq!(after(&fleet, &json!({"network_policy": {"x": false}})).problems().count(), 0);
+}
+
+#[test]
+fn an_unreadable_document_makes_no_picture() {
+    let fleet = fleet_of(&json!({}));
+    for bad in
+        [json!({}), cluster("x.example", &json!({"namespaces": 7})), cluster("x.example", &json!({"namespaces": [{}]}))]
+    {
+        let write = crate::write(fleet.registry(), "clusters", "x", &bad);
+        let error = fleet.apply(&change(Revision(2), vec![write])).unwrap_err();
+        assert!(matches!(error, SnapshotError::Unreadable { .. }), "{error}");
+    }
+}
+
+#[test]
+fn changes_apply_in_order_only() {
+    let fleet = fleet_of(&json!({}));
+    for wrong in [0, 1, 3] {
+        let error = fleet.apply(&change(Revision(wrong), vec![])).unwrap_err();
+        assert!(matches!(error, SnapshotError::OutOfOrder { .. }), "{error}");
+    }
+}
+
+#[test]
+fn readers_see_the_newest_picture_and_never_an_older_one() {
+    let (mut writer, reader) = new_fleet();
+    assert!(reader.snapshot().is_none(), "nothing is known before the first picture");
+    let first = Snapshot::empty(BUILT_IN.clone());
+    let second = first.apply(&change(Revision(1), vec![])).unwrap();
+    writer.publish(Arc::new(second)).unwrap();
+    assert!(writer.publish(Arc::new(first)).is_err());
+    assert_eq!(reader.snapshot().unwrap().revision(), Revision(1));
+}
