@@ -1,1 +1,27 @@
-//! x
+//! How it is served: configuration, access, routes, and the follower that keeps the picture at the head of the log.
+//!
+//! This crate alone knows all the others. A poll is answered from memory: authorise, look up, send. The store is
+//! touched by one task, the [follower](Follower), which publishes a new picture for every change; when the store is away, polls
+//! go on with the picture that is there, and before there is one they are refused.
+
+mod access;
+mod app;
+mod clock;
+pub mod config;
+mod failure;
+mod follower;
+mod handlers;
+mod listener;
+mod metrics;
+mod observe;
+mod openapi;
+mod router;
+mod seeding;
+
+pub use access::{Token, Tokens};
+pub use app::App;
+pub use clock::{Clock, SystemClock};
+pub use follower::{Fatal, Follower, Status, StoreStatus};
+pub use listener::{Limits, serve};
+pub use openapi::document as openapi_document;
+pub use router::router;

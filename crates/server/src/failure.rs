@@ -1,0 +1,135 @@
+//! Every failure has one body: RFC 9457 problem details with a stable `code` and a sentence.
+//!
+//! What a client is told and what the log is told are two texts: causes go to the log only.
+
+use axum::{
+    http::{
+        HeaderName, HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
+};
+use fleet::Refusal;
+use model::FieldError;
+use serde::Serialize;
+
+/// A request that is not answered as it was asked. Boxed, since every handler may return one and few do.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+    header: Option<(HeaderName, HeaderValue)>,
+    cause: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self(Box::new(Inner { status, code, detail: detail.into(), errors: Vec::new(), header: None, cause: None }))
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        let detail = "a valid bearer token is needed in the Authorization header";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this path")
+    }
+
+    /// The picture of the fleet is not there yet.
+    pub(crate) fn not_ready() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "the fleet has not been loaded from the store yet")
+            .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+    }
+
+    pub(crate) fn internal(cause: impl ToString) -> Self {
+        let detail = "the server failed; its log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).because(cause)
+    }
+
+    pub(crate) fn invalid_query(error: FieldError) -> Self {
+        let detail = error.message.clone();
+        let mut failure = Self::new(StatusCode::BAD_REQUEST, "invalid-query", detail);
+        failure.0.errors.push(error);
+        failure
+    }
+
+    pub(crate) fn because(mut self, cause: impl ToString) -> Self {
+        self.0.cause = Some(cause.to_string());
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.header = Some((name, value));
+        self
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What the log is told: the cause, or else what the client is told.
+    pub(crate) fn cause(&self) -> &str {
+        self.0.cause.as_deref().unwrap_or(&self.0.detail)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (status, code) = match &refusal {
+            Refusal::UnknownCluster => (StatusCode::NOT_FOUND, "unknown-cluster"),
+            Refusal::BlankFleet => (StatusCode::SERVICE_UNAVAILABLE, "blank-fleet"),
+            Refusal::AmbiguousDns(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ambiguous-dns"),
+            Refusal::Patch { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "invalid-patch"),
+            Refusal::DuplicateInput(_) => (StatusCode::INTERNAL_SERVER_ERROR, "duplicate-input"),
+            Refusal::TooManyInputs(_) => (StatusCode::INTERNAL_SERVER_ERROR, "too-many-inputs"),
+            Refusal::TooLarge(_) => (StatusCode::INTERNAL_SERVER_ERROR, "answer-too-large"),
+            Refusal::Unreadable(error) => return Self::internal(error),
+        };
+        Self::new(status, code, refusal.to_string())
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let Inner { status, code, detail, errors, header, .. } = &*self.0;
+        let body = Body {
+            // The status says what kind of problem it is; `code` says which.
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            code,
+            detail,
+            errors,
+        };
+        let mut response = (*status, axum::Json(body)).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, value.clone());
+        }
+        // For whoever observes the request: a failure is logged once, there.
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,17 @@
+//! `GET /api/v2/flux/clusters`: the live clusters, for whoever provisions them.
+
+use axum::{extract::State, response::Response};
+use model::ResourceType;
+
+use super::{EmptyAs, send};
+use crate::{App, access::ReadAccess, failure::Failure};
+
+pub(crate) async fn flux_clusters(
+    _: ReadAccess,
+    State(app): State<App>,
+    EmptyAs(empty): EmptyAs,
+) -> Result<Response, Failure> {
+    let fleet = app.snapshot()?;
+    let ty = app.registry.by_kind(ResourceType::CLUSTER).ok_or_else(Failure::not_found)?;
+    Ok(send(fleet.cluster_inputs(ty, empty)?))
+}

@@ -1,0 +1,13 @@
+//! `GET /openapi.yaml`: the description of this API. For everyone.
+
+use axum::{
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+
+use crate::App;
+
+pub(crate) async fn openapi(State(app): State<App>) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"))], app.openapi.clone()).into_response()
+}

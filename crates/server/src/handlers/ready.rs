@@ -1,0 +1,19 @@
+//! `GET /ready`: polls can be answered, from a picture of this revision and age. For everyone.
+//!
+//! A server whose store is away stays ready: it answers from the picture that it has, and says how old that is.
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+
+use crate::{App, failure::Failure};
+
+pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure> {
+    let fleet = app.snapshot()?;
+    let age = app.status.age(app.clock.uptime());
+    Ok(Json(json!({
+        "status": "ok",
+        "revision": fleet.revision(),
+        "age_seconds": age.as_secs_f64(),
+        "store": app.status.store(),
+    })))
+}

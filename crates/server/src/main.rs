@@ -1,0 +1,100 @@
+//! The server's process: reads its settings, wires the parts, and stops on a signal.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use model::Registry;
+use server::{
+    App, Clock, Fatal, Follower, Limits, Status, SystemClock,
+    config::{self, Command, Config, ConfigError},
+    openapi_document, router, serve,
+};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+
+/// For a setting that is missing or wrong.
+const BAD_SETTING: u8 = 2;
+
+fn main() -> ExitCode {
+    let outcome = match config::read(std::env::args_os()) {
+        Ok(Command::Serve(config)) => start(*config),
+        Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
+        Err(ConfigError::CommandLine(error)) => error.exit(),
+        Err(error) => Err(Fatal::Setting(error.to_string())),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fatal) => {
+            // Nothing can be told where standard error is closed.
+            let _ = writeln!(std::io::stderr(), "flux-resourceset: {fatal}");
+            ExitCode::from(if matches!(fatal, Fatal::Setting(_)) { BAD_SETTING } else { 1 })
+        }
+    }
+}
+
+fn registry(resources: Option<&Path>) -> Result<Registry, Fatal> {
+    let registry = match resources {
+        Some(directory) => Registry::with_directory(directory),
+        None => Registry::built_in(),
+    };
+    registry.map_err(|error| Fatal::Setting(format!("RESOURCES_DIR: {error}")))
+}
+
+fn print_openapi(resources: Option<&Path>) -> Result<(), Fatal> {
+    let text = openapi_document(&registry(resources)?).map_err(Fatal::other)?;
+    std::io::stdout().write_all(text.as_bytes()).map_err(Fatal::other)
+}
+
+fn start(config: Config) -> Result<(), Fatal> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Fatal::other)?;
+    runtime.block_on(run(config))
+}
+
+async fn run(config: Config) -> Result<(), Fatal> {
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    tracing_subscriber::fmt().with_env_filter(config.log).with_writer(std::io::stderr).with_ansi(colour).init();
+    let registry = Arc::new(registry(config.resources.as_deref())?);
+    let openapi = match &config.openapi {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| Fatal::Setting(format!("OPENAPI_FILE: {}: {error}", file.display())))?,
+        None => openapi_document(&registry).map_err(Fatal::other)?,
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let status = Arc::new(Status::default());
+    let (writer, reader) = fleet::fleet();
+    let app = App::new(reader, registry.clone(), status.clone(), clock.clone(), config.tokens, openapi)
+        .map_err(Fatal::other)?;
+
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|error| Fatal::other(format!("cannot listen on {}: {error}", config.listen)))?;
+    let address = listener.local_addr().map_err(Fatal::other)?;
+    tracing::info!(%address, mode = %config.mode, version = env!("CARGO_PKG_VERSION"), "listening");
+
+    let follower = Follower { backend: config.backend, seed: config.seed, registry, clock, status };
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate()).map_err(Fatal::other)?,
+        signal(SignalKind::interrupt()).map_err(Fatal::other)?,
+    );
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let following = tokio::spawn(follower.run(writer));
+    tokio::select! {
+        () = serve(listener, router(app), Limits::default(), stop) => Ok(()),
+        ended = following => match ended {
+            Ok(Ok(never)) => match never {},
+            Ok(Err(fatal)) => Err(fatal),
+            Err(panic) => Err(Fatal::other(panic)),
+        },
+    }
+}

@@ -1,0 +1,171 @@
+//! What Prometheus is told.
+//!
+//! Nothing on the way of a poll takes a lock: the counters and histograms of all routes are made at the start and
+//! found in a map that never changes; polls are counted in a lock-free map with an entry for each cluster that is in
+//! the fleet, so that no client can make it grow. Gauges are computed when they are asked for.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use axum::http::{Method, StatusCode};
+use fleet::{Cluster, Rule, Snapshot};
+use model::{Id, Registry, ResourceType};
+use prometheus::{
+    Encoder as _, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, TextEncoder, core::Collector,
+};
+
+const NAMESPACE: &str = "flux_resourceset";
+
+/// From 50 µs, which a poll should take, to 10 s, which nothing should.
+const BUCKETS: [f64; 12] = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
+
+/// The counters of one route.
+struct Route {
+    latency: Histogram,
+    /// `GET` that was answered with 200, by far the most.
+    good: IntCounter,
+}
+
+pub(crate) struct Metrics {
+    exposed: prometheus::Registry,
+    requests: IntCounterVec,
+    routes: HashMap<&'static str, Route>,
+    polls: papaya::HashMap<Id, Box<[AtomicU64]>>,
+    types: Vec<String>,
+    revision: IntGauge,
+    clusters: IntGauge,
+    age: Gauge,
+    ready: IntGauge,
+    problems: IntGaugeVec,
+}
+
+impl Metrics {
+    pub(crate) fn new(paths: &[&'static str], registry: &Registry) -> Result<Self, prometheus::Error> {
+        let exposed = prometheus::Registry::new();
+        let options = |name: &str, help: &str| Opts::new(name, help).namespace(NAMESPACE);
+        let labels = ["method", "route", "status"];
+        let requests = IntCounterVec::new(options("http_requests_total", "Requests answered."), &labels)?;
+        let latency = HistogramOpts::new("http_request_duration_seconds", "Time to answer a request.");
+        let latency = HistogramVec::new(latency.namespace(NAMESPACE).buckets(BUCKETS.to_vec()), &["route"])?;
+        let mut routes = HashMap::new();
+        for path in paths.iter().copied().chain([UNMATCHED]) {
+            let good = requests.get_metric_with_label_values(&["GET", path, "200"])?;
+            routes.insert(path, Route { latency: latency.get_metric_with_label_values(&[path])?, good });
+        }
+        let metrics = Self {
+            requests,
+            routes,
+            polls: papaya::HashMap::new(),
+            types: registry.types().map(|ty| ty.path.clone()).collect(),
+            revision: IntGauge::with_opts(options("revision", "Revision of the picture that is served."))?,
+            clusters: IntGauge::with_opts(options("clusters", "Live clusters in the picture."))?,
+            age: Gauge::with_opts(options(
+                "picture_age_seconds",
+                "Time since the picture was last known to be at the head of the log.",
+            ))?,
+            ready: IntGauge::with_opts(options("ready", "1 once the picture is loaded."))?,
+            problems: IntGaugeVec::new(options("problems", "Broken rules in stored documents."), &["rule"])?,
+            exposed,
+        };
+        let collectors: [Box<dyn Collector>; 7] = [
+            Box::new(metrics.requests.clone()),
+            Box::new(latency),
+            Box::new(metrics.revision.clone()),
+            Box::new(metrics.clusters.clone()),
+            Box::new(metrics.age.clone()),
+            Box::new(metrics.ready.clone()),
+            Box::new(metrics.problems.clone()),
+        ];
+        for collector in collectors {
+            metrics.exposed.register(collector)?;
+        }
+        Ok(metrics)
+    }
+
+    /// Counts an answered request. A path that is none of ours counts as [`UNMATCHED`].
+    pub(crate) fn answered(&self, path: &str, method: &Method, status: StatusCode, took: Duration) {
+        let Some((path, route)) = self.routes.get_key_value(path).or_else(|| self.routes.get_key_value(UNMATCHED))
+        else {
+            return;
+        };
+        route.latency.observe(took.as_secs_f64());
+        if *method == Method::GET && status == StatusCode::OK {
+            route.good.inc();
+        } else {
+            self.requests.with_label_values(&[method_label(method), path, status.as_str()]).inc();
+        }
+    }
+
+    /// Counts a poll of a cluster that is in the fleet.
+    pub(crate) fn polled(&self, cluster: &Cluster, ty: &ResourceType) {
+        let polls = self.polls.pin();
+        let counts =
+            polls.get_or_insert_with(cluster.id().clone(), || self.types.iter().map(|_| AtomicU64::new(0)).collect());
+        if let Some(count) = counts.get(ty.position) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Everything, in Prometheus' text format.
+    pub(crate) fn expose(&self, fleet: Option<&Snapshot>, age: Option<Duration>) -> Result<String, prometheus::Error> {
+        self.ready.set(i64::from(fleet.is_some()));
+        self.age.set(age.unwrap_or_default().as_secs_f64());
+        if let Some(fleet) = fleet {
+            self.revision.set(count(fleet.revision().0));
+            self.clusters.set(count(fleet.clusters().filter(|cluster| cluster.is_live()).count() as u64));
+            for rule in Rule::ALL {
+                let broken = fleet.problems().filter(|problem| problem.rule == rule).count();
+                self.problems.with_label_values(&[rule.name()]).set(count(broken as u64));
+            }
+        }
+        let mut families = self.exposed.gather();
+        families.extend(fleet.map(|fleet| self.polls_of(fleet)).into_iter().flatten());
+        // The encoder takes a family without members for a mistake; before the first poll it is none.
+        families.retain(|family| !family.get_metric().is_empty());
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&families, &mut text)?;
+        String::from_utf8(text).map_err(|error| prometheus::Error::Msg(error.to_string()))
+    }
+
+    /// The polls of the clusters that are in the fleet now.
+    fn polls_of(&self, fleet: &Snapshot) -> Vec<prometheus::proto::MetricFamily> {
+        let polls = self.polls.pin();
+        let options =
+            Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
+        let Ok(counter) = IntCounterVec::new(options, &["cluster", "type"]) else { return Vec::new() };
+        for cluster in fleet.clusters() {
+            for (count, path) in polls.get(cluster.id()).into_iter().flatten().zip(&self.types) {
+                let count = count.load(Ordering::Relaxed);
+                if count > 0 {
+                    counter.with_label_values(&[cluster.id().as_str(), path]).inc_by(count);
+                }
+            }
+        }
+        counter.collect()
+    }
+}
+
+/// The route of requests that match none.
+pub(crate) const UNMATCHED: &str = "unmatched";
+
+/// Methods are free text; only the known ones become labels.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,60 @@
+//! What is seen of every request: its id, its time, its failure, and that huge bodies are not even begun.
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use crate::{App, failure::Failure, metrics::UNMATCHED};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The largest request body.
+const MAX_BODY: u64 = 1024 * 1024;
+
+/// Measures a request and logs its failure, once.
+pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+    let start = app.clock.uptime();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let id = request_id(&request);
+    let too_large = content_length(&request).is_some_and(|length| length > MAX_BODY);
+    let mut response = if too_large {
+        let detail = format!("a request body has at most {MAX_BODY} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).into_response()
+    } else {
+        next.run(request).await
+    };
+
+    let took = app.clock.uptime().saturating_sub(start);
+    let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+    app.metrics.answered(route, &method, response.status(), took);
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        let (status, code, path, id) =
+            (failure.status().as_u16(), failure.code(), uri.path(), id.to_str().unwrap_or(""));
+        if failure.status().is_server_error() {
+            tracing::warn!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request failed: {}", failure.cause());
+        } else {
+            tracing::info!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request was refused: {}", failure.cause());
+        }
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// The client's id for the request, where it is short and printable, or else one of our own.
+#[allow(clippy::disallowed_methods, reason = "request ids are drawn here and nowhere else")]
+fn request_id(request: &Request) -> HeaderValue {
+    let given = request.headers().get(REQUEST_ID);
+    let good = |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    match given.filter(good) {
+        Some(id) => id.clone(),
+        None => HeaderValue::try_from(uuid::Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("unknown")),
+    }
+}
+
+fn content_length(request: &Request) -> Option<u64> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

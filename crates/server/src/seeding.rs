@@ -1,0 +1,63 @@
+//! The first change of a log that never had one.
+//!
+//! A seed is read only into a log without any change, and is itself a change: a log that lost its data is not quietly
+//! filled with the beginnings of a fleet a second time by the process that knew better.
+
+use std::{path::Path, sync::Arc};
+
+use fleet::Snapshot;
+use model::{Change, Registry, Revision};
+use store::{AppendError, Store, StoreError, seed};
+
+use crate::Clock;
+
+/// Why a log was not seeded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SeedingError {
+    /// The seed cannot be used.
+    #[error("{0}")]
+    Seed(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Loads the seed if the log has no change yet.
+pub(crate) async fn plant(
+    store: &dyn Store,
+    registry: &Arc<Registry>,
+    file: &Path,
+    clock: &dyn Clock,
+) -> Result<(), SeedingError> {
+    let head = store.changes_after(Revision::ZERO, 1).await?.head;
+    if head > Revision::ZERO {
+        tracing::debug!(revision = head.0, "the log has changes, so the seed is not read");
+        return Ok(());
+    }
+    let change = first_change(registry, file, clock)
+        .map_err(|what| SeedingError::Seed(format!("SEED_FILE {}: {what}", file.display())))?;
+    match store.append(&change).await {
+        Ok(()) => tracing::info!(documents = change.writes.len(), "the log was empty and begins with the seed"),
+        // Another process was first, with its own.
+        Err(AppendError::Conflict { .. }) => {}
+        Err(AppendError::Store(error)) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// The seed as a change that makes a servable fleet.
+fn first_change(registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
+    let writes = seed::read(file, registry).map_err(|error| error.to_string())?;
+    let change = Change {
+        revision: Revision::ZERO.next(),
+        at: clock.now(),
+        actor: "seed".to_owned(),
+        reason: Some("the log was empty".to_owned()),
+        request_id: None,
+        writes,
+    };
+    let fleet = Snapshot::empty(registry.clone()).apply(&change).map_err(|error| error.to_string())?;
+    let broken: Vec<_> =
+        fleet.problems().filter(|problem| !problem.rule.is_tolerated()).map(ToString::to_string).collect();
+    if broken.is_empty() { Ok(change) } else { Err(broken.join("; ")) }
+}

@@ -1,0 +1,197 @@
+//! What is answered when all is well, and how a failure looks.
+
+use model::Value;
+use serde_json::json;
+
+use crate::harness::{Server, repository};
+
+const DEMO: &str = "demo-cluster-01.k8s.example.com";
+
+#[test]
+fn the_demo_answers_the_examples_of_the_specification() {
+    let server = Server::demo();
+    for path in ["platform-components", "namespaces", "rolebindings"] {
+        let answer = server.poll(DEMO, path);
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"));
+        assert_eq!(answer.headers["cache-control"], "no-store");
+        insta::assert_json_snapshot!(format!("demo-{path}"), answer.json());
+    }
+    assert_eq!(
+        server.get("/api/v2/flux/clusters").json(),
+        json!({"inputs": [{"id": "demo-cluster-01", "cluster_name": "demo-cluster-01", "cluster_dns": DEMO, "environment": "dev"}]})
+    );
+    let first = &server.poll(DEMO, "platform-components").json()["inputs"][0];
+    let documented = json!({
+        "id": "cert-manager", "component_path": "cert-manager", "component_version": "latest",
+        "cluster_env_enabled": false, "depends_on": [], "enabled": true, "patches": {},
+        "cluster": {"name": "demo-cluster-01", "dns": DEMO, "environment": "dev"},
+        "source": {"oci_url": "https://charts.jetstack.io", "oci_tag": "latest"}
+    });
+    for (field, value) in documented.as_object().unwrap() {
+        assert_eq!(&first[field], value, "{field}");
+    }
+}
+
+#[test]
+fn probes_metrics_and_the_description_need_no_token() {
+    let server = Server::demo();
+    assert_eq!(server.get_open("/health").json(), json!({"status": "ok"}));
+    let ready = server.get_open("/ready").json();
+    assert_eq!((&ready["status"], &ready["revision"], &ready["store"]), (&json!("ok"), &json!(1), &json!("following")));
+    assert!(ready["age_seconds"].as_f64().unwrap() < 30.0, "{ready}");
+    assert!(server.get_open("/openapi.yaml").body.starts_with("openapi: 3.0.3\n"));
+    assert_eq!(server.get_open("/metrics").status, 200);
+}
+
+#[test]
+fn every_failure_has_one_kind_of_body() {
+    let server = Server::demo();
+    let good = Some("Bearer read-token");
+    let mut told = Vec::new();
+    for (method, path, authorization) in [
+        ("GET", "/api/v2/flux/clusters", None),
+        ("GET", "/no/such/path", None),
+        ("POST", "/problems", None),
+        ("GET", "/no/such/path", good),
+        ("DELETE", "/problems", good),
+        ("GET", "/api/v2/flux/clusters/unknown.example/namespaces", good),
+        ("GET", "/api/v2/flux/clusters/unknown.example/clusters", good),
+        ("GET", "/api/v2/flux/clusters/%ff/namespaces", good),
+        ("GET", "/api/v2/flux/clusters?empty=yes", good),
+        ("GET", "/api/v2/flux/clusters?empty=explicit&empty=explicit", good),
+        ("GET", "/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/namespaces?emtpy=explicit", good),
+    ] {
+        let answer = server.request(method, path, authorization);
+        assert_eq!(answer.content_type, "application/problem+json", "{method} {path}: {}", answer.body);
+        assert_eq!(answer.json()["status"], answer.status);
+        told.push(json!({"request": format!("{method} {path}"), "with token": authorization.is_some(), "answer": answer.json()}));
+    }
+    insta::assert_json_snapshot!("failures", told);
+}
+
+#[test]
+fn a_token_must_be_exactly_right() {
+    let server = Server::demo();
+    for good in ["Bearer read-token", "bearer read-token", "Bearer write-token", "Bearer  read-token"] {
+        assert_eq!(server.request("GET", "/problems", Some(good)).status, 200, "{good}");
+    }
+    for bad in [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic read-token",
+        "read-token",
+        "Bearer read-toke",
+        "Bearer read-token2",
+        "Bearer READ-TOKEN",
+    ] {
+        let answer = server.request("GET", "/problems", Some(bad));
+        assert_eq!(answer.status, 401, "{bad:?}");
+        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+    }
+}
+
+#[test]
+fn a_request_keeps_its_id_or_gets_one() {
+    let server = Server::demo();
+    let id = |answer: crate::harness::Answer| answer.headers["x-request-id"].to_str().unwrap().to_owned();
+    let (first, second) = (id(server.get("/problems")), id(server.get("/problems")));
+    assert_ne!(first, second);
+    let response =
+        ureq::get(format!("http://{}/health", server.address())).header("x-request-id", "mine-1").call().unwrap();
+    assert_eq!(response.headers()["x-request-id"], "mine-1");
+}
+
+#[test]
+fn metrics_tell_requests_polls_revision_and_age() {
+    let server = Server::demo();
+    server.poll(DEMO, "namespaces");
+    server.poll("DEMO-cluster-01.k8s.example.com.", "namespaces");
+    server.poll("unknown.example", "namespaces");
+    let metrics = server.get_open("/metrics").body;
+    for line in [
+        "flux_resourceset_polls_total{cluster=\"demo-cluster-01\",type=\"namespaces\"} 2",
+        "flux_resourceset_http_requests_total{method=\"GET\",route=\"/api/v2/flux/clusters/{cluster_dns}/{type}\",status=\"200\"} 2",
+        "flux_resourceset_http_requests_total{method=\"GET\",route=\"/api/v2/flux/clusters/{cluster_dns}/{type}\",status=\"404\"} 1",
+        "flux_resourceset_http_request_duration_seconds_count{route=\"/api/v2/flux/clusters/{cluster_dns}/{type}\"} 3",
+        "flux_resourceset_revision 1",
+        "flux_resourceset_clusters 1",
+        "flux_resourceset_ready 1",
+        "flux_resourceset_problems{rule=\"missing-definition\"} 0",
+    ] {
+        assert!(metrics.lines().any(|told| told == line), "{line} is not in\n{metrics}");
+    }
+    assert!(metrics.contains("\nflux_resourceset_picture_age_seconds 0."), "{metrics}");
+    assert!(!metrics.contains("unknown.example"), "strangers must not make metrics grow");
+}
+
+/// The fifth type is one file, as the specification writes it.
+#[test]
+fn a_type_added_as_a_file_is_served_without_a_change_of_code() {
+    let seed = json!({
+        "clusters": [{
+            "_id": "us-east-prod-01", "cluster_name": "us-east-prod-01",
+            "cluster_dns": "us-east-prod-01.k8s.example.com", "environment": "prod",
+            "network_policies": [{"id": "allow-monitoring"}]
+        }],
+        "network_policies": [{
+            "id": "allow-monitoring", "target_namespace": "monitoring",
+            "ingress_rules": [{"from_namespace": "prometheus", "port": 9090}]
+        }]
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+    let resources = repository("docs/examples/resources");
+    let server =
+        Server::start_in(folder.into(), &[("SEED_FILE", "seed.json"), ("RESOURCES_DIR", resources.to_str().unwrap())]);
+    assert_eq!(
+        server.poll("us-east-prod-01.k8s.example.com", "network-policies").json(),
+        json!({"inputs": [{
+            "id": "allow-monitoring", "target_namespace": "monitoring",
+            "ingress_rules": [{"from_namespace": "prometheus", "port": 9090}],
+            "cluster": {"name": "us-east-prod-01", "dns": "us-east-prod-01.k8s.example.com", "environment": "prod"}
+        }]})
+    );
+    let description = model::yaml::read(&server.get_open("/openapi.yaml").body).unwrap().value;
+    assert!(description["paths"]["/api/v2/flux/clusters/{cluster_dns}/network-policies"].is_object());
+}
+
+#[test]
+fn the_committed_description_is_the_one_that_is_served() {
+    let server = Server::demo();
+    let served = server.get_open("/openapi.yaml").body;
+    let committed = std::fs::read_to_string(repository("openapi/openapi.yaml")).unwrap();
+    assert!(served == committed, "openapi/openapi.yaml has drifted: run `make generate`");
+    let document = model::yaml::read(&served).unwrap().value;
+    let paths: Vec<_> = document["paths"].as_object().unwrap().keys().cloned().collect();
+    for path in paths {
+        let path = path.replace("{cluster_dns}", DEMO);
+        let answer = server.get(&path);
+        assert_eq!(answer.status, 200, "{path} is described and must answer: {}", answer.body);
+    }
+}
+
+#[test]
+fn a_description_from_a_file_is_served_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("api.yaml"), "openapi: 3.0.0\n").unwrap();
+    let server = Server::start_in(folder.into(), &[("OPENAPI_FILE", "api.yaml")]);
+    assert_eq!(server.get_open("/openapi.yaml").body, "openapi: 3.0.0\n");
+}
+
+#[test]
+fn the_memory_backend_serves_the_seed() {
+    let seed = repository("data/seed.json");
+    let server = Server::start(&[("STORE_BACKEND", "memory"), ("SEED_FILE", seed.to_str().unwrap())]);
+    assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
+    assert!(!server.database().exists());
+}
+
+#[test]
+fn the_default_seed_is_taken_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::copy(repository("data/seed.json"), folder.path().join("data/seed.json")).unwrap();
+    let server = Server::start_in(folder.into(), &[]);
+    assert_eq!(server.get("/api/v2/flux/clusters").json()["inputs"][0]["id"], Value::from("demo-cluster-01"));
+}

@@ -1,0 +1,95 @@
+//! Connections: slow and huge clients are cut off, and a stop is polite.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::Duration,
+};
+
+use axum::{Router, routing::get};
+use nix::sys::signal::Signal;
+use server::{Limits, serve};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use crate::harness::Server;
+
+/// Sends text and reads until the server ends the connection.
+fn talk(address: &str, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // The server may have hung up before it has read everything.
+    let _ = stream.write_all(text.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn huge_requests_are_refused() {
+    let server = Server::demo();
+    let address = server.address();
+    let authorised = "host: x\r\nauthorization: Bearer read-token\r\nconnection: close\r\n";
+    let body = talk(address, &format!("GET /problems HTTP/1.1\r\n{authorised}content-length: 99999999\r\n\r\n"));
+    assert!(body.starts_with("HTTP/1.1 413 ") && body.contains("\"code\":\"body-too-large\""), "{body}");
+    let header = talk(address, &format!("GET /health HTTP/1.1\r\nx-large: {}\r\n\r\n", "x".repeat(1_000_000)));
+    assert!(header.starts_with("HTTP/1.1 431 "), "{header}");
+    let many = talk(address, &format!("GET /health HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1_000)));
+    assert!(many.starts_with("HTTP/1.1 431 "), "{many}");
+    let line = talk(address, &format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1_000_000)));
+    assert!(line.starts_with("HTTP/1.1 4"), "{line}");
+    assert!(talk(address, "this is not HTTP\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert_eq!(server.get_open("/health").status, 200, "and the server goes on");
+}
+
+/// Serves a large and a small page with short patience.
+fn impatient() -> (String, oneshot::Sender<()>) {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (told, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        crate::harness::block_on(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            told.send(listener.local_addr().unwrap().to_string()).unwrap();
+            let limits = Limits {
+                header_timeout: Duration::from_millis(300),
+                write_timeout: Duration::from_millis(300),
+                ..Limits::default()
+            };
+            let pages = Router::new()
+                .route("/small", get(async || "small"))
+                .route("/large", get(async || "x".repeat(64 * 1024 * 1024)));
+            serve(listener, pages, limits, async { drop(stopped.await) }).await;
+        });
+    });
+    (address.recv().unwrap(), stop)
+}
+
+#[test]
+fn slow_clients_are_cut_off() {
+    let (address, _stop) = impatient();
+    assert_eq!(talk(&address, "GET /small HTTP/1.1\r\nhost:"), "", "headers that never end");
+    let idle = talk(&address, "GET /small HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(idle.ends_with("small"), "an idle connection is ended after its answer: {idle}");
+
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.write_all(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let mut taken = Vec::new();
+    let _ = stream.read_to_end(&mut taken);
+    assert!(taken.len() < 64 * 1024 * 1024, "a client that does not read is not waited for");
+}
+
+#[test]
+fn a_stop_lets_requests_finish_and_ends_the_process_with_success() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let server = Server::demo();
+        let mut idle = TcpStream::connect(server.address()).unwrap();
+        idle.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        let mut first = [0; 12];
+        idle.read_exact(&mut first).unwrap();
+        server.signal(signal);
+        let mut rest = String::new();
+        idle.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("{\"status\":\"ok\"}"), "{rest}");
+        assert_eq!(server.wait().code(), Some(0));
+    }
+}

@@ -1,0 +1,224 @@
+//! The first law: never collect by accident. An incomplete 200 is never sent.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use model::{Op, Value};
+use serde_json::json;
+use sqlx::{Connection as _, SqliteConnection};
+
+use crate::harness::{Server, append, block_on, command, eventually, put, repository};
+
+const DEMO: &str = "demo-cluster-01.k8s.example.com";
+
+/// A cluster of one namespace.
+fn seed(namespaces: Value) -> Value {
+    json!({
+        "clusters": [{"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev",
+            "namespaces": namespaces}],
+        "namespaces": [{"id": "a"}]
+    })
+}
+
+#[test]
+fn a_name_that_was_never_known_is_404() {
+    let server = Server::demo();
+    let answer = server.poll("never.example", "namespaces");
+    assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("unknown-cluster")));
+}
+
+#[test]
+fn a_blank_server_tells_nobody_that_they_have_nothing() {
+    let server = Server::start(&[]);
+    assert_eq!(server.poll(DEMO, "namespaces").status, 404);
+    let answer = server.get("/api/v2/flux/clusters");
+    assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("blank-fleet")));
+}
+
+#[test]
+fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back() {
+    let server = Server::demo();
+    let before = server.poll(DEMO, "platform-components").body;
+    server.append(&[("cluster", "demo-cluster-01", Op::Retire)]);
+    server.wait_until("the cluster is decommissioned", || server.poll(DEMO, "namespaces").body == r#"{"inputs":[]}"#);
+    for path in ["platform-components", "namespaces", "rolebindings"] {
+        assert_eq!(server.poll(DEMO, path).body, r#"{"inputs":[]}"#);
+        assert_eq!(
+            server.poll(DEMO, &format!("{path}?empty=explicit")).json(),
+            json!({"inputs": [{"id": "none", "none": true,
+                "cluster": {"name": "demo-cluster-01", "dns": DEMO, "environment": "dev"}}]})
+        );
+    }
+
+    let seed: Value = serde_json::from_str(&fs::read_to_string(repository("data/seed.json")).unwrap()).unwrap();
+    let mut cluster = seed["clusters"][0].clone();
+    let id = cluster.as_object_mut().unwrap().remove("_id").unwrap();
+    cluster["id"] = id;
+    server.append(&[("cluster", "demo-cluster-01", put(&cluster))]);
+    server.wait_until("the cluster is back", || server.poll(DEMO, "platform-components").body == before);
+
+    server.append(&[("cluster", "demo-cluster-01", Op::Retire)]);
+    server.append(&[("cluster", "demo-cluster-01", Op::Remove)]);
+    server.wait_until("the name is unknown again", || server.poll(DEMO, "namespaces").status == 404);
+}
+
+#[test]
+fn a_store_that_is_not_there_yet_is_not_an_empty_store() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let server = Server::launch(folder, &[("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")]);
+    for _ in 0..3 {
+        assert_eq!(server.get_open("/health").status, 200);
+        for answer in [server.get_open("/ready"), server.poll(DEMO, "namespaces"), server.get("/problems")] {
+            assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("not-ready")));
+            assert!(answer.headers.contains_key("retry-after"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_ready 0\n"));
+    let log = server.log();
+    assert!(log.contains("the fleet is not loaded: the store cannot be reached"), "{log}");
+    // When the volume arrives, it goes on by itself.
+    let cluster = json!({"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev"});
+    append(&server.database(), &[("cluster", "one", put(&cluster))]);
+    server.wait_until("it is ready", || server.get_open("/ready").status == 200);
+    assert_eq!(server.poll("one.example", "namespaces").status, 200);
+}
+
+#[test]
+fn a_corrupt_file_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data/flux-resourceset.db");
+    fs::create_dir(folder.path().join("data")).unwrap();
+    fs::write(&file, "this was a database once ".repeat(1_000)).unwrap();
+    let before = fs::read(&file).unwrap();
+    let output = command(folder.path()).env("SEED_FILE", repository("data/seed.json")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.lines().last().unwrap().starts_with("flux-resourceset: the store is damaged: "), "{told}");
+    assert!(fs::read(&file).unwrap() == before);
+}
+
+#[test]
+fn a_document_that_was_damaged_on_disk_stops_the_start() {
+    let server = Server::demo();
+    let (folder, database) = (server.folder.clone(), server.database());
+    drop(server);
+    sql(&database, "UPDATE documents SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
+    let output = command(folder.path()).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("its checksum does not agree with its content"), "{told}");
+}
+
+fn sql(database: &std::path::Path, statement: &'static str) {
+    block_on(async {
+        let mut connection = SqliteConnection::connect(&format!("sqlite://{}", database.display())).await.unwrap();
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
+    let server = Server::demo();
+    server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
+    server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
+    let before = server.poll(DEMO, "namespaces").body;
+    sql(&server.database(), "DELETE FROM writes");
+    sql(&server.database(), "DELETE FROM documents");
+    sql(&server.database(), "DELETE FROM changes");
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
+    assert_eq!(server.poll(DEMO, "namespaces").body, before, "the picture is kept");
+    assert!(server.log().contains("the picture is kept as it is: the log ends at revision 0, before the picture at 2"));
+}
+
+#[test]
+fn a_seed_is_loaded_once() {
+    let server = Server::seeded(&seed(json!([{"id": "a"}])));
+    let before = server.poll("one.example", "namespaces").body;
+    let folder = server.folder.clone();
+    drop(server);
+    fs::write(folder.path().join("seed.json"), seed(json!([])).to_string()).unwrap();
+    let server = Server::start_in(folder.clone(), &[("SEED_FILE", "seed.json")]);
+    assert_eq!(server.poll("one.example", "namespaces").body, before);
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
+    drop(server);
+    fs::write(folder.path().join("seed.json"), "no longer a seed").unwrap();
+    let server = Server::start_in(folder, &[("SEED_FILE", "seed.json")]);
+    assert_eq!(server.poll("one.example", "namespaces").body, before, "a seed that is not needed is not even read");
+}
+
+#[test]
+fn a_dangling_reference_is_passed_over_and_shown_everywhere() {
+    let server = Server::seeded(&seed(json!([{"id": "ghost"}, {"id": "a"}])));
+    let inputs = &server.poll("one.example", "namespaces").json()["inputs"];
+    assert_eq!((inputs.as_array().map(Vec::len), &inputs[0]["id"]), (Some(1), &json!("a")));
+    let problems = server.get("/problems");
+    assert_eq!(problems.headers["x-total-count"], "1");
+    assert_eq!(
+        problems.json(),
+        json!([{"kind": "cluster", "id": "one", "pointer": "/namespaces/0", "rule": "missing-definition",
+            "message": "namespace \"ghost\" is not defined"}])
+    );
+    assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_problems{rule=\"missing-definition\"} 1\n"));
+    let log = server.log();
+    assert!(log.contains("cluster \"one\" /namespaces/0: namespace \"ghost\" is not defined"), "{log}");
+}
+
+#[test]
+fn a_seed_that_flux_would_choke_on_is_refused_whole() {
+    let twins = json!({"clusters": [
+        {"id": "one", "cluster_name": "one", "cluster_dns": "x.example", "environment": "dev"},
+        {"id": "two", "cluster_name": "two", "cluster_dns": "X.example.", "environment": "dev"}]});
+    let mut patched = seed(json!([]));
+    patched["clusters"][0]["patches"] = json!({"app": {"a..b": "1"}});
+    let cases = [
+        (twins, "cluster \"two\" has the same DNS name"),
+        (patched, "/patches/app/a..b"),
+        (seed(json!([{"id": "a"}, {"id": "a"}])), "\"a\" is in the list twice"),
+        (seed(json!([{"id": "a", "enabled": true}])), "clusters/one: /namespaces/0"),
+        (json!({"namespaces": [{"id": "none"}]}), "reserved"),
+    ];
+    for (seed, part) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        let output = command(folder.path()).env("SEED_FILE", "seed.json").output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        let last = told.lines().last().unwrap();
+        assert!(last.starts_with("flux-resourceset: SEED_FILE seed.json: ") && last.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn an_answer_that_flux_cannot_take_is_an_error_and_never_cut() {
+    let names: Vec<_> = (0..10_001).map(|at| format!("n{at}")).collect();
+    let list: Vec<_> = names.iter().map(|name| json!({"id": name})).collect();
+    let mut large = seed(json!([{"id": "big"}]));
+    large["namespaces"] = json!([{"id": "big", "annotations": {"x": "y".repeat(921_600)}}]);
+    let mut many = seed(json!(list));
+    many["namespaces"] = json!(list);
+    for (seed, code) in [(large, "answer-too-large"), (many, "too-many-inputs")] {
+        let server = Server::seeded(&seed);
+        let answer = server.poll("one.example", "namespaces");
+        assert_eq!((answer.status, &answer.json()["code"]), (500, &json!(code)));
+        assert_eq!(server.poll("one.example", "rolebindings").status, 200, "other types are answered");
+        assert!(server.log().contains("a request failed: the answer has "), "{}", server.log());
+    }
+}
+
+#[test]
+fn two_servers_on_one_file_start_together_and_see_each_others_changes() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let seed = repository("data/seed.json");
+    let settings = [("SEED_FILE", seed.to_str().unwrap())];
+    let servers = [(); 2].map(|()| Server::launch(folder.clone(), &settings));
+    for server in &servers {
+        server.wait_until("it is ready", || server.get_open("/ready").status == 200);
+        assert_eq!(server.get_open("/ready").json()["revision"], json!(1), "one of them loaded the seed");
+    }
+    let revision = servers[0].append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
+    for server in &servers {
+        let seen = &mut || server.get_open("/ready").json()["revision"] == json!(revision);
+        eventually("both see the change", seen);
+    }
+}

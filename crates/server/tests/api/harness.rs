@@ -1,0 +1,212 @@
+//! A real server process and a real HTTP client.
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use model::{Body, Change, Id, Op, Revision, Value, Write};
+use nix::{sys::signal, unistd::Pid};
+use store::{SqliteStore, Store as _};
+use tempfile::TempDir;
+
+const READ: &str = "read-token";
+const WRITE: &str = "write-token";
+
+/// Longer than anything should take, on a machine that has other things to do.
+const LONG: Duration = Duration::from_secs(30);
+
+/// The server's command, with an environment of its own and a database in a folder of its own.
+pub(crate) fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flux-resourceset"));
+    command
+        .env_clear()
+        .current_dir(folder)
+        .env("AUTH_TOKEN", READ)
+        .env("CRUD_AUTH_TOKEN", WRITE)
+        .env("LISTEN_ADDR", "127.0.0.1:0");
+    command
+}
+
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+pub(crate) struct Server {
+    pub(crate) folder: Arc<TempDir>,
+    process: Child,
+    address: String,
+    log: Arc<Mutex<String>>,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) headers: ureq::http::HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl Server {
+    /// Starts a server and waits until it is ready.
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
+        Self::start_in(Arc::new(tempfile::tempdir().unwrap()), settings)
+    }
+
+    pub(crate) fn start_in(folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
+        let server = Self::launch(folder, settings);
+        server.wait_until("it is ready", || server.get_open("/ready").status == 200);
+        server
+    }
+
+    /// Starts a server with the demo seed.
+    pub(crate) fn demo() -> Self {
+        Self::start(&[("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
+    }
+
+    /// Starts a server with a seed.
+    pub(crate) fn seeded(seed: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        Self::start_in(Arc::new(folder), &[("SEED_FILE", "seed.json")])
+    }
+
+    /// Starts a server and waits until it listens.
+    pub(crate) fn launch(folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
+        let mut command = command(folder.path());
+        let mut process = command.envs(settings.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (found, address) = mpsc::channel();
+        thread::spawn({
+            let log = log.clone();
+            move || {
+                for line in lines.map_while(Result::ok) {
+                    if let Some((_, address)) = line.split_once("listening address=") {
+                        let _ = found.send(address.split(' ').next().unwrap().to_owned());
+                    }
+                    writeln!(log.lock().unwrap(), "{line}").unwrap();
+                }
+            }
+        });
+        let address =
+            address.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen: {}", log.lock().unwrap()));
+        Self { folder, process, address, log }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What the server has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.request("GET", path, Some(&format!("Bearer {READ}")))
+    }
+
+    pub(crate) fn get_open(&self, path: &str) -> Answer {
+        self.request("GET", path, None)
+    }
+
+    pub(crate) fn poll(&self, dns: &str, rest: &str) -> Answer {
+        self.get(&format!("/api/v2/flux/clusters/{dns}/{rest}"))
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str, authorization: Option<&str>) -> Answer {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .timeout_global(Some(LONG))
+            .build()
+            .into();
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut response = agent.run(request.body(()).unwrap()).unwrap();
+        let headers = response.headers().clone();
+        let content_type = headers.get("content-type").map_or("", |value| value.to_str().unwrap()).to_owned();
+        let body = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string().unwrap();
+        Answer { status: response.status().as_u16(), content_type, headers, body }
+    }
+
+    /// Waits for something that must come soon.
+    pub(crate) fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
+        eventually(&format!("{what}; the log says: {}", self.log()), &mut is);
+    }
+
+    pub(crate) fn signal(&self, signal: signal::Signal) {
+        signal::kill(Pid::from_raw(self.process.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
+    /// The file of the default database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join("data/flux-resourceset.db")
+    }
+
+    /// Appends a change to the server's log from this process, as another server would.
+    pub(crate) fn append(&self, writes: &[(&str, &str, Op)]) -> Revision {
+        append(&self.database(), writes)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
+pub(crate) fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < LONG, "it never came to be that {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn append(database: &Path, writes: &[(&str, &str, Op)]) -> Revision {
+    let dsn = format!("sqlite://{}?mode=rwc", database.display()).parse().unwrap();
+    let writes =
+        writes.iter().map(|(kind, id, op)| Write { kind: (*kind).into(), id: Id::parse(id).unwrap(), op: op.clone() });
+    let writes = writes.collect();
+    block_on(async {
+        let store = SqliteStore::open(&dsn).await.unwrap();
+        let revision = store.load().await.unwrap().revision.next();
+        let at = Timestamp::UNIX_EPOCH;
+        let change = Change { revision, at, actor: "tests".to_owned(), reason: None, request_id: None, writes };
+        store.append(&change).await.unwrap();
+        revision
+    })
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+pub(crate) fn put(body: &Value) -> Op {
+    Op::Put(Body::from_fields(body.as_object().unwrap()))
+}

@@ -1,0 +1,8 @@
+//! The server as its users meet it: a process, its environment, its answers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod answers;
+mod connections;
+mod first_law;
+mod harness;
+mod settings;
