@@ -159,10 +159,10 @@ fn a_type_added_as_a_file_is_served_without_a_change_of_code() {
 #[test]
 fn the_committed_description_is_the_one_that_is_served() {
     let server = Server::demo();
-    let served = server.get_open("/openapi.yaml").body;
+    let description = server.get_open("/openapi.yaml").body;
     let committed = std::fs::read_to_string(repository("openapi/openapi.yaml")).unwrap();
-    assert!(served == committed, "openapi/openapi.yaml has drifted: run `make generate`");
-    let document = model::yaml::read(&served).unwrap().value;
+    assert!(description == committed, "openapi/openapi.yaml has drifted: run `make generate`");
+    let document = model::yaml::read(&description).unwrap().value;
     let paths: Vec<_> = document["paths"].as_object().unwrap().keys().cloned().collect();
     for path in paths {
         let path = path.replace("{cluster_dns}", DEMO);

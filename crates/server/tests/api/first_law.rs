@@ -218,7 +218,7 @@ fn two_servers_on_one_file_start_together_and_see_each_others_changes() {
     }
     let revision = servers[0].append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     for server in &servers {
-        let seen = &mut || server.get_open("/ready").json()["revision"] == json!(revision);
-        eventually("both see the change", seen);
+        let is_there = &mut || server.get_open("/ready").json()["revision"] == json!(revision);
+        eventually("both see the change", is_there);
     }
 }
