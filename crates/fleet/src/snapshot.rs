@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::{HashMap, OrdMap, OrdSet};
-use model::{Change, ClusterDns, Document, Id, Kind, Op, Registry, ResourceType, Revision, State};
+use model::{Change, ClusterDns, Document, Id, Kind, Registry, ResourceType, Revision, State};
 
 use crate::{Cluster, Definition, Problem, Refusal, problems};
 
@@ -106,19 +106,9 @@ impl Snapshot {
         next.revision = change.revision;
         let mut touched = BTreeSet::new();
         for write in &change.writes {
-            let (kind, id, revision) = (write.kind.clone(), write.id.clone(), change.revision);
-            match &write.op {
-                Op::Put(body) => {
-                    let document = Document { kind, id, revision, state: State::Live, body: body.clone() };
-                    next.put(document, &mut touched)?;
-                }
-                Op::Retire => {
-                    if let Some(document) = next.document(&kind, &id) {
-                        let document = Document { revision, state: State::Retired, ..document.clone() };
-                        next.put(document, &mut touched)?;
-                    }
-                }
-                Op::Remove => next.remove(&kind, &id, &mut touched),
+            match write.document(change.revision) {
+                Some(document) => next.put(document, &mut touched)?,
+                None => next.remove(&write.kind, &write.id, &mut touched),
             }
         }
         next.examine(&touched);
@@ -179,14 +169,6 @@ impl Snapshot {
     fn claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
         let ids = self.by_dns.get(dns).into_iter().flatten();
         ids.filter_map(|id| self.clusters.get(id)).map(AsRef::as_ref)
-    }
-
-    fn document(&self, kind: &Kind, id: &Id) -> Option<&Document> {
-        match self.registry.by_kind(kind.as_str()) {
-            Some(ty) if ty.is_cluster() => Some(&self.clusters.get(id)?.document),
-            Some(ty) => Some(&self.definition(ty, id)?.document),
-            None => self.strangers.get(&(kind.clone(), id.clone())).map(AsRef::as_ref),
-        }
     }
 
     fn put(&mut self, document: Document, touched: &mut BTreeSet<(Kind, Id)>) -> Result<(), SnapshotError> {

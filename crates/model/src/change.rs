@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Body, Id, Kind, Revision};
+use crate::{Body, Document, Id, Kind, Revision, State};
 
 /// An atomic set of writes: all of it happens, as one revision, or none of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +32,47 @@ pub struct Write {
     pub op: Op,
 }
 
+impl Write {
+    /// The document that this write leaves behind at a revision; none if it removes it.
+    #[must_use]
+    pub fn document(&self, revision: Revision) -> Option<Document> {
+        let (state, body) = match &self.op {
+            Op::Put(body) => (State::Live, body),
+            Op::Retire(body) => (State::Retired, body),
+            Op::Remove => return None,
+        };
+        Some(Document { kind: self.kind.clone(), id: self.id.clone(), revision, state, body: body.clone() })
+    }
+}
+
+impl Op {
+    /// Its stable name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Put(_) => "put",
+            Self::Retire(_) => "retire",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// What it makes the document say.
+    #[must_use]
+    pub fn body(&self) -> Option<&Body> {
+        match self {
+            Self::Put(body) | Self::Retire(body) => Some(body),
+            Self::Remove => None,
+        }
+    }
+}
+
 /// What a write does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// The document is in force and says this.
     Put(Body),
-    /// The document becomes a tombstone and keeps its last body.
-    Retire,
+    /// The document becomes a tombstone that says this: what the document said last.
+    Retire(Body),
     /// The document, or its tombstone, is gone.
     Remove,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Id, Kind, Map, Revision};
+use crate::{Id, Kind, Map, Op, Revision};
 
 /// The content of a document, as compact JSON text.
 ///
@@ -34,6 +34,17 @@ impl Body {
     /// Reads the fields. Fails only where the text was not written by us.
     pub fn fields(&self) -> Result<Map, serde_json::Error> {
         serde_json::from_str(&self.0)
+    }
+}
+
+impl Document {
+    /// The operation that makes the document what it is.
+    #[must_use]
+    pub fn op(&self) -> Op {
+        match self.state {
+            State::Live => Op::Put(self.body.clone()),
+            State::Retired => Op::Retire(self.body.clone()),
+        }
     }
 }
 

@@ -11,6 +11,12 @@ pub enum StoreError {
     /// Damaged: nothing read from it can be trusted.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// Asked for a past that the retention has let go.
+    #[error("the log keeps only what came after revision {horizon}")]
+    Pruned {
+        /// The oldest revision of which everything is known.
+        horizon: Revision,
+    },
     /// Kept by something else, or by a newer version of this program: do not touch it.
     #[error("the store is not ours to use: {0}")]
     Foreign(String),

@@ -13,7 +13,8 @@ mod sqlite;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{Change, Document, Revision};
+use jiff::Timestamp;
+use model::{Change, Document, Id, Kind, Op, Revision};
 
 pub use error::{AppendError, StoreError};
 pub use memory::MemoryStore;
@@ -37,6 +38,34 @@ pub struct Tail {
     pub changes: Vec<Change>,
 }
 
+/// A change as the audit trail lists it: who, when, why and what, without the bodies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The change, without its writes.
+    pub change: Change,
+    /// What it wrote: kind, id and the name of the operation.
+    pub writes: Vec<(Kind, Id, String)>,
+}
+
+/// Which entries of the audit trail are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct EntryQuery {
+    /// Only those that wrote a document of this kind.
+    pub kind: Option<Kind>,
+    /// Only those that wrote a document of this id.
+    pub id: Option<Id>,
+    /// Only those of this actor.
+    pub actor: Option<String>,
+    /// Only those made at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only those made before this time.
+    pub until: Option<Timestamp>,
+    /// Only those before this revision: the last one of the page before.
+    pub before: Option<Revision>,
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// Keeps the log.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -49,6 +78,20 @@ pub trait Store: Send + Sync {
 
     /// At most `limit` changes after a revision.
     async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError>;
+
+    /// The whole picture as it was at a revision.
+    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError>;
+
+    /// The last write to a document at or before a revision, and the revision that made it.
+    async fn document_at(&self, kind: &Kind, id: &Id, revision: Revision)
+    -> Result<Option<(Revision, Op)>, StoreError>;
+
+    /// The changes that a query asks for, newest first.
+    async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError>;
+
+    /// Forgets the changes up to a revision and keeps the picture that they made: the past gets shorter, the present
+    /// stays what it is. Reading what was forgotten is [`StoreError::Pruned`].
+    async fn prune(&self, horizon: Revision) -> Result<(), StoreError>;
 
     /// Returns when the log may have grown: at once after an append through this store, and otherwise after at most
     /// [`PATIENCE`]. It may return for nothing; it never misses an append that comes after the last return.

@@ -6,10 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use model::{Change, Document, Id, Kind, Op, Revision, State};
+use model::{Change, Document, Id, Kind, Op, Revision};
 use tokio::sync::Notify;
 
-use crate::{AppendError, PATIENCE, Picture, Store, StoreError, Tail};
+use crate::{AppendError, Entry, EntryQuery, PATIENCE, Picture, Store, StoreError, Tail};
 
 /// The log in memory.
 #[derive(Debug, Default)]
@@ -18,42 +18,51 @@ pub struct MemoryStore {
     appended: Notify,
 }
 
+type Documents = BTreeMap<(Kind, Id), Document>;
+
 #[derive(Debug, Default)]
 struct Log {
+    /// The last revision that was pruned, and the picture at it.
+    horizon: Revision,
+    base: Documents,
+    /// What came after the horizon.
     changes: Vec<Change>,
-    documents: BTreeMap<(Kind, Id), Document>,
 }
 
 impl Log {
     fn head(&self) -> Revision {
-        self.changes.last().map_or(Revision::ZERO, |change| change.revision)
+        self.changes.last().map_or(self.horizon, |change| change.revision)
     }
 
-    fn apply(&mut self, change: &Change) {
-        for write in &change.writes {
-            let key = (write.kind.clone(), write.id.clone());
-            match &write.op {
-                Op::Put(body) => {
-                    let document = Document {
-                        kind: write.kind.clone(),
-                        id: write.id.clone(),
-                        revision: change.revision,
-                        state: State::Live,
-                        body: body.clone(),
-                    };
-                    self.documents.insert(key, document);
-                }
-                Op::Retire => {
-                    if let Some(document) = self.documents.get_mut(&key) {
-                        document.state = State::Retired;
-                        document.revision = change.revision;
-                    }
-                }
-                Op::Remove => {
-                    self.documents.remove(&key);
-                }
+    /// The changes after a revision.
+    fn after(&self, revision: Revision) -> Result<&[Change], StoreError> {
+        // Revisions count without a gap, so a distance is also a position.
+        match revision.0.checked_sub(self.horizon.0) {
+            None => Err(StoreError::Pruned { horizon: self.horizon }),
+            Some(distance) => {
+                Ok(&self.changes[usize::try_from(distance).unwrap_or(usize::MAX).min(self.changes.len())..])
             }
         }
+    }
+
+    /// The changes up to a revision.
+    fn until(&self, revision: Revision) -> Result<&[Change], StoreError> {
+        let rest = self.after(revision)?.len();
+        Ok(&self.changes[..self.changes.len() - rest])
+    }
+
+    fn picture(&self, revision: Revision) -> Result<Documents, StoreError> {
+        let mut documents = self.base.clone();
+        for change in self.until(revision)? {
+            for write in &change.writes {
+                let key = (write.kind.clone(), write.id.clone());
+                match write.document(change.revision) {
+                    Some(document) => documents.insert(key, document),
+                    None => documents.remove(&key),
+                };
+            }
+        }
+        Ok(documents)
     }
 }
 
@@ -68,7 +77,7 @@ impl MemoryStore {
 impl Store for MemoryStore {
     async fn load(&self) -> Result<Picture, StoreError> {
         let log = self.log();
-        Ok(Picture { revision: log.head(), documents: log.documents.values().cloned().collect() })
+        Ok(Picture { revision: log.head(), documents: log.picture(log.head())?.into_values().collect() })
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
@@ -77,7 +86,6 @@ impl Store for MemoryStore {
         if change.revision != head.next() {
             return Err(AppendError::Conflict { head });
         }
-        log.apply(change);
         log.changes.push(change.clone());
         drop(log);
         self.appended.notify_one();
@@ -86,14 +94,66 @@ impl Store for MemoryStore {
 
     async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError> {
         let log = self.log();
-        // Revisions count from one without a gap, so a revision is also a position.
-        let from = usize::try_from(revision.0).unwrap_or(usize::MAX).min(log.changes.len());
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(Tail { head: log.head(), changes: log.changes[from..].iter().take(limit).cloned().collect() })
+        Ok(Tail { head: log.head(), changes: log.after(revision)?.iter().take(limit).cloned().collect() })
+    }
+
+    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
+        let log = self.log();
+        Ok(Picture { revision, documents: log.picture(revision)?.into_values().collect() })
+    }
+
+    async fn document_at(
+        &self,
+        kind: &Kind,
+        id: &Id,
+        revision: Revision,
+    ) -> Result<Option<(Revision, Op)>, StoreError> {
+        let log = self.log();
+        for change in log.until(revision)?.iter().rev() {
+            if let Some(write) = change.writes.iter().find(|write| write.kind == *kind && write.id == *id) {
+                return Ok(Some((change.revision, write.op.clone())));
+            }
+        }
+        let base = log.base.get(&(kind.clone(), id.clone()));
+        Ok(base.map(|document| (document.revision, document.op())))
+    }
+
+    async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
+        let log = self.log();
+        let asked = |change: &&Change| {
+            let wrote = |write: &model::Write| {
+                query.kind.as_ref().is_none_or(|kind| write.kind == *kind)
+                    && query.id.as_ref().is_none_or(|id| write.id == *id)
+            };
+            query.before.is_none_or(|before| change.revision < before)
+                && query.actor.as_ref().is_none_or(|actor| change.actor == *actor)
+                && query.since.is_none_or(|since| change.at >= since)
+                && query.until.is_none_or(|until| change.at < until)
+                && ((query.kind.is_none() && query.id.is_none()) || change.writes.iter().any(wrote))
+        };
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        Ok(log.changes.iter().rev().filter(asked).take(limit).map(entry).collect())
+    }
+
+    async fn prune(&self, horizon: Revision) -> Result<(), StoreError> {
+        let mut log = self.log();
+        let horizon = horizon.min(log.head());
+        if horizon > log.horizon {
+            let base = log.picture(horizon)?;
+            let kept = log.after(horizon)?.to_vec();
+            *log = Log { horizon, base, changes: kept };
+        }
+        Ok(())
     }
 
     async fn wake(&self) {
         // Running out of patience is one of the ways to return.
         let _ = tokio::time::timeout(PATIENCE, self.appended.notified()).await;
     }
+}
+
+fn entry(change: &Change) -> Entry {
+    let writes = change.writes.iter().map(|write| (write.kind.clone(), write.id.clone(), write.op.name().to_owned()));
+    Entry { writes: writes.collect(), change: Change { writes: Vec::new(), ..change.clone() } }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Op, Revision, State, Write};
-use store::{AppendError, MemoryStore, PATIENCE, SqliteStore, Store};
+use store::{AppendError, EntryQuery, MemoryStore, PATIENCE, SqliteStore, Store, StoreError};
 
 /// A change of namespaces, told by id and operation.
 fn change(revision: u64, writes: &[(&str, Op)]) -> Change {
@@ -25,6 +25,10 @@ fn change(revision: u64, writes: &[(&str, Op)]) -> Change {
 
 fn put(text: &str) -> Op {
     Op::Put(Body::from_text(text))
+}
+
+fn retire(text: &str) -> Op {
+    Op::Retire(Body::from_text(text))
 }
 
 fn document(id: &str, revision: u64, state: State, body: &str) -> Document {
@@ -69,10 +73,10 @@ async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
 async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
     let steps: [&[(&str, Op)]; 5] = [
         &[("a", put("1")), ("b", put("2")), ("c", put("3"))],
-        &[("a", Op::Retire), ("b", Op::Remove), ("c", put("4"))],
-        &[("missing", Op::Remove), ("gone", Op::Retire)],
+        &[("a", retire("1")), ("b", Op::Remove), ("c", put("4"))],
+        &[("missing", Op::Remove)],
         &[("a", put("5")), ("d", put("6"))],
-        &[("c", Op::Retire), ("d", Op::Remove)],
+        &[("c", retire("4")), ("d", Op::Remove)],
     ];
     for (at, writes) in (1..).zip(steps) {
         store.append(&change(at, writes)).await.unwrap();
@@ -146,28 +150,94 @@ async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
         let (id, step) = (format!("n{}", at * 7 % 5), at * 11 % 4);
         let op = match step {
             0 | 1 => put(&format!("{{\"n\":{at}}}")),
-            2 => Op::Retire,
+            2 => retire(&format!("{{\"n\":{at}}}")),
             _ => Op::Remove,
         };
         match &op {
-            Op::Put(body) => {
-                expected.insert(id.clone(), (at, State::Live, body.clone()));
-            }
-            Op::Retire => {
-                if let Some(document) = expected.get_mut(&id) {
-                    (document.0, document.1) = (at, State::Retired);
-                }
-            }
-            Op::Remove => {
-                expected.remove(&id);
-            }
-        }
+            Op::Put(body) => expected.insert(id.clone(), (at, State::Live, body.clone())),
+            Op::Retire(body) => expected.insert(id.clone(), (at, State::Retired, body.clone())),
+            Op::Remove => expected.remove(&id),
+        };
         store.append(&change(at, &[(&id, op)])).await.unwrap();
     }
     let documents = store.load().await.unwrap().documents;
     let told: Vec<_> =
         documents.into_iter().map(|it| (it.id.to_string(), (it.revision.0, it.state, it.body))).collect();
     assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+}
+
+async fn the_past_can_be_read(store: Arc<dyn Store>) {
+    let (kind, a) = ("namespace".into(), Id::parse("a").unwrap());
+    for (at, op) in (1..).zip([put("1"), put("2"), retire("2"), Op::Remove, put("5")]) {
+        store.append(&change(at, &[("a", op), (&format!("n{at}"), put("{}"))])).await.unwrap();
+    }
+    for (at, document) in
+        [(1, Some((State::Live, "1"))), (3, Some((State::Retired, "2"))), (4, None), (5, Some((State::Live, "5")))]
+    {
+        let picture = store.load_at(Revision(at)).await.unwrap();
+        assert_eq!(picture.revision, Revision(at));
+        let found = picture.documents.iter().find(|it| it.id == a).map(|it| (it.state, it.body.as_str()));
+        assert_eq!(found, document, "at {at}");
+        assert_eq!(picture.documents.iter().filter(|it| it.id != a).count() as u64, at);
+    }
+    assert_eq!(store.load_at(Revision(5)).await.unwrap(), store.load().await.unwrap());
+    assert_eq!(store.document_at(&kind, &a, Revision(2)).await.unwrap(), Some((Revision(2), put("2"))));
+    assert_eq!(store.document_at(&kind, &a, Revision(4)).await.unwrap(), Some((Revision(4), Op::Remove)));
+    let late = Id::parse("n5").unwrap();
+    assert_eq!(store.document_at(&kind, &late, Revision(4)).await.unwrap(), None);
+}
+
+async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
+    for at in 1..=6_u64 {
+        let mut change = change(at, &[(if at % 2 == 0 { "even" } else { "odd" }, put("{}"))]);
+        change.actor = format!("actor-{}", at % 3);
+        change.at = Timestamp::from_second(i64::try_from(at).unwrap() * 60).unwrap();
+        store.append(&change).await.unwrap();
+    }
+    let all = EntryQuery { limit: 100, ..EntryQuery::default() };
+    let asked = async |query: EntryQuery| {
+        let entries = store.entries(&query).await.unwrap();
+        entries.iter().map(|entry| entry.change.revision.0).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(all.clone()).await, [6, 5, 4, 3, 2, 1]);
+    assert_eq!(asked(EntryQuery { limit: 2, ..all.clone() }).await, [6, 5]);
+    assert_eq!(asked(EntryQuery { limit: 2, before: Some(Revision(5)), ..all.clone() }).await, [4, 3]);
+    assert_eq!(asked(EntryQuery { id: Some(Id::parse("even").unwrap()), ..all.clone() }).await, [6, 4, 2]);
+    assert_eq!(asked(EntryQuery { kind: Some("cluster".into()), ..all.clone() }).await, [0_u64; 0]);
+    assert_eq!(asked(EntryQuery { actor: Some("actor-0".to_owned()), ..all.clone() }).await, [6, 3]);
+    let (since, until) = (Timestamp::from_second(120).ok(), Timestamp::from_second(240).ok());
+    assert_eq!(asked(EntryQuery { since, until, ..all.clone() }).await, [3, 2]);
+    let entry = &store.entries(&all).await.unwrap()[0];
+    assert_eq!(entry.writes, [("namespace".into(), Id::parse("even").unwrap(), "put".to_owned())]);
+}
+
+async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
+    let kind = "namespace".into();
+    for (at, op) in (1..).zip([put("1"), put("2"), Op::Remove, put("4"), put("5"), put("6")]) {
+        store.append(&change(at, &[("a", op), (&format!("n{at}"), put("{}"))])).await.unwrap();
+    }
+    let (present, at_four) = (store.load().await.unwrap(), store.load_at(Revision(4)).await.unwrap());
+    store.prune(Revision(4)).await.unwrap();
+    assert_eq!(store.load().await.unwrap(), present);
+    assert_eq!(store.load_at(Revision(4)).await.unwrap(), at_four);
+    assert_eq!(store.load_at(Revision(6)).await.unwrap(), present);
+    assert_eq!(store.changes_after(Revision(4), 10).await.unwrap().changes.len(), 2);
+    let first = store.document_at(&kind, &Id::parse("n1").unwrap(), Revision(5)).await.unwrap();
+    assert_eq!(first, Some((Revision(1), put("{}"))), "a document that nobody wrote since is still known");
+    let all = EntryQuery { limit: 100, ..EntryQuery::default() };
+    assert_eq!(store.entries(&all).await.unwrap().len(), 2);
+    for gone in [
+        store.load_at(Revision(3)).await.map(drop),
+        store.changes_after(Revision(3), 10).await.map(drop),
+        store.document_at(&kind, &Id::parse("a").unwrap(), Revision(3)).await.map(drop),
+    ] {
+        assert!(matches!(gone, Err(StoreError::Pruned { horizon: Revision(4) })), "{gone:?}");
+    }
+    store.prune(Revision(2)).await.unwrap();
+    store.prune(Revision(99)).await.unwrap();
+    assert_eq!(store.load().await.unwrap(), present);
+    store.append(&change(7, &[("a", put("7"))])).await.unwrap();
+    assert_eq!(store.load().await.unwrap().revision, Revision(7));
 }
 
 /// A bulk change is one change.
@@ -218,4 +288,7 @@ promises!(
     an_append_wakes_and_silence_wakes_too,
     the_picture_is_the_sum_of_the_log,
     a_change_holds_ten_thousand_writes,
+    the_past_can_be_read,
+    the_audit_trail_is_filtered_and_paged,
+    pruning_forgets_the_past_and_never_the_present,
 );

@@ -15,10 +15,10 @@ use serde_json::json;
 /// Read once: compiling schemas is the slow part of a small fleet.
 static BUILT_IN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::built_in().unwrap()));
 
-/// A write, told by the type's list, the id and the body; no body retires, `false` removes.
+/// A write, told by the type's list, the id and the body; a body in a list retires, `false` removes.
 fn write(registry: &Registry, list: &str, id: &str, body: &Value) -> Write {
     let op = match body {
-        Value::Null => Op::Retire,
+        Value::Array(last) => Op::Retire(Body::from_fields(last[0].as_object().unwrap())),
         Value::Bool(false) => Op::Remove,
         Value::Object(fields) => Op::Put(Body::from_fields(fields)),
         other => panic!("{other} is no write"),

@@ -25,7 +25,7 @@ fn only_a_decommissioned_cluster_is_told_that_it_has_nothing() {
     let live = fleet_of(&documents);
     let before = poll(&live, "one.example", "namespaces").unwrap();
 
-    let gone = after(&live, &json!({"clusters": {"one": null}}));
+    let gone = after(&live, &json!({"clusters": {"one": [documents["clusters"]["one"]]}}));
     assert_eq!(poll(&gone, "one.example", "namespaces").unwrap(), json!({"inputs": []}));
     let none = poll_as(&gone, "one.example", "namespaces", Empty::Explicit).unwrap();
     assert_eq!(none["inputs"][0]["cluster"]["dns"], json!("one.example"));
@@ -40,7 +40,7 @@ fn only_a_decommissioned_cluster_is_told_that_it_has_nothing() {
 #[test]
 fn a_live_cluster_hides_the_tombstone_of_another_with_its_name() {
     let fleet = fleet_of(&json!({"namespaces": {"a": {}}, "clusters": {"old": cluster("x.example", &json!({}))}}));
-    let fleet = after(&fleet, &json!({"clusters": {"old": null}}));
+    let fleet = after(&fleet, &json!({"clusters": {"old": [cluster("x.example", &json!({}))]}}));
     let heir = cluster("X.example", &json!({"namespaces": [{"id": "a"}]}));
     let fleet = after(&fleet, &json!({"clusters": {"new": heir}}));
     assert_eq!(poll(&fleet, "x.example", "namespaces").unwrap()["inputs"].as_array().unwrap().len(), 1);
@@ -62,7 +62,7 @@ fn two_clusters_of_one_name_are_both_refused_until_one_gives_way() {
     let refusal = poll(&fleet, "x.example", "namespaces").unwrap_err();
     assert_eq!(refusal.to_string(), "the clusters a, b claim the same DNS name");
     assert_eq!(fleet.problems().filter(|problem| problem.rule == Rule::DuplicateDns).count(), 2);
-    let fleet = after(&fleet, &json!({"clusters": {"b": null}}));
+    let fleet = after(&fleet, &json!({"clusters": {"b": [cluster("x.example", &json!({}))]}}));
     assert!(poll(&fleet, "x.example", "namespaces").is_ok());
     assert_eq!(fleet.problems().count(), 0);
 }
@@ -103,7 +103,8 @@ fn referrers_are_the_live_clusters_that_name_a_definition() {
         ids.map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(referrers(&fleet), ["one", "two"]);
-    let fleet = after(&fleet, &json!({"clusters": {"one": cluster("1.example", &json!({})), "two": null}}));
+    let fleet =
+        after(&fleet, &json!({"clusters": {"one": cluster("1.example", &json!({})), "two": [with("2.example")]}}));
     assert_eq!(referrers(&fleet), Vec::<String>::new());
 }
 

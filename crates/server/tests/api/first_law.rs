@@ -38,7 +38,12 @@ fn a_blank_server_tells_nobody_that_they_have_nothing() {
 fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back() {
     let server = Server::demo();
     let before = server.poll(DEMO, "platform-components").body;
-    server.append(&[("cluster", "demo-cluster-01", Op::Retire)]);
+    let seed: Value = serde_json::from_str(&fs::read_to_string(repository("data/seed.json")).unwrap()).unwrap();
+    let mut cluster = seed["clusters"][0].clone();
+    let id = cluster.as_object_mut().unwrap().remove("_id").unwrap();
+    cluster["id"] = id;
+    let Op::Put(body) = put(&cluster) else { unreachable!() };
+    server.append(&[("cluster", "demo-cluster-01", Op::Retire(body.clone()))]);
     server.wait_until("the cluster is decommissioned", || server.poll(DEMO, "namespaces").body == r#"{"inputs":[]}"#);
     for path in ["platform-components", "namespaces", "rolebindings"] {
         assert_eq!(server.poll(DEMO, path).body, r#"{"inputs":[]}"#);
@@ -49,14 +54,10 @@ fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back()
         );
     }
 
-    let seed: Value = serde_json::from_str(&fs::read_to_string(repository("data/seed.json")).unwrap()).unwrap();
-    let mut cluster = seed["clusters"][0].clone();
-    let id = cluster.as_object_mut().unwrap().remove("_id").unwrap();
-    cluster["id"] = id;
     server.append(&[("cluster", "demo-cluster-01", put(&cluster))]);
     server.wait_until("the cluster is back", || server.poll(DEMO, "platform-components").body == before);
 
-    server.append(&[("cluster", "demo-cluster-01", Op::Retire)]);
+    server.append(&[("cluster", "demo-cluster-01", Op::Retire(body))]);
     server.append(&[("cluster", "demo-cluster-01", Op::Remove)]);
     server.wait_until("the name is unknown again", || server.poll(DEMO, "namespaces").status == 404);
 }

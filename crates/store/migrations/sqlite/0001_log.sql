@@ -1,7 +1,8 @@
 -- The log: every change, in order, with what it wrote.
 CREATE TABLE changes (
     revision   INTEGER PRIMARY KEY,
-    at         TEXT    NOT NULL,
+    -- Microseconds since 1970.
+    at         INTEGER NOT NULL,
     actor      TEXT    NOT NULL,
     reason     TEXT,
     request_id TEXT,
@@ -10,13 +11,13 @@ CREATE TABLE changes (
 ) STRICT;
 
 CREATE TABLE writes (
-    revision INTEGER NOT NULL REFERENCES changes (revision) DEFERRABLE INITIALLY DEFERRED,
+    revision INTEGER NOT NULL,
     -- The place within the change.
     position INTEGER NOT NULL,
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
     op       TEXT    NOT NULL CHECK (op IN ('put', 'retire', 'remove')),
-    body     TEXT    CHECK ((op = 'put') = (body IS NOT NULL)),
+    body     TEXT    CHECK ((op = 'remove') = (body IS NULL)),
     checksum INTEGER NOT NULL,
     PRIMARY KEY (revision, position)
 ) STRICT;
@@ -29,8 +30,14 @@ CREATE TABLE documents (
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
     revision INTEGER NOT NULL,
-    state    TEXT    NOT NULL CHECK (state IN ('live', 'retired')),
+    op       TEXT    NOT NULL CHECK (op IN ('put', 'retire')),
     body     TEXT    NOT NULL,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (kind, id)
 ) STRICT;
+
+-- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
+CREATE TABLE horizon (
+    revision INTEGER NOT NULL
+) STRICT;
+INSERT INTO horizon (revision) VALUES (0);
