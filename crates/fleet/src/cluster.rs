@@ -1,6 +1,6 @@
 //! A cluster, read from its document: who it is, what it refers to, what it patches.
 
-use model::{ClusterDns, Document, Id, Map, Registry, State, Value, prune_nulls};
+use model::{ClusterDns, Document, Id, Map, Registry, ResourceType, State, Value, prune_nulls};
 
 use crate::snapshot::SnapshotError;
 
@@ -17,6 +17,8 @@ pub struct Cluster {
     references: Box<[Box<[Reference]>]>,
     /// The patches, by the id of what they patch.
     pub(crate) patches: Map,
+    /// Lists of references that no resource type reads.
+    pub(crate) unread_lists: Box<[Box<str>]>,
 }
 
 /// One entry of a cluster's list for a type.
@@ -63,10 +65,16 @@ impl Cluster {
             .map(|ty| if ty.is_cluster() { Ok(Box::default()) } else { list(&ty.list) })
             .collect::<Result<_, _>>()
             .map_err(unreadable)?;
+        let declared = |name: &str| {
+            let clusters = registry.by_kind(document.kind.as_str()).and_then(ResourceType::properties);
+            clusters.is_some_and(|properties| properties.contains_key(name))
+        };
+        let unread = fields.iter().filter(|(name, value)| is_list_of_references(value) && !declared(name));
+        let unread_lists = unread.map(|(name, _)| name.as_str().into()).collect();
         let dns_key = ClusterDns::normalise(&dns);
         let identity = [("name", name), ("dns", dns), ("environment", environment)];
         let identity = identity.into_iter().map(|(field, text)| (field.to_owned(), Value::String(text))).collect();
-        Ok(Self { dns: dns_key, identity, references, patches, document })
+        Ok(Self { dns: dns_key, identity, references, patches, unread_lists, document })
     }
 
     /// Its id.
@@ -86,6 +94,10 @@ impl Cluster {
     pub fn references(&self, position: usize) -> &[Reference] {
         self.references.get(position).map_or(&[], |references| references)
     }
+}
+
+fn is_list_of_references(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(|item| item.get("id").is_some()))
 }
 
 fn reference(entry: Value) -> Result<Reference, String> {

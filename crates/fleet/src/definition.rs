@@ -2,7 +2,7 @@
 
 use model::{Document, Map, ResourceType, Value, prune_nulls};
 
-use crate::snapshot::SnapshotError;
+use crate::{order::Delivery, snapshot::SnapshotError};
 
 /// A definition and the fields of it that reach Flux.
 #[derive(Debug)]
@@ -23,6 +23,11 @@ impl Definition {
         }
         prune_nulls(&mut fields);
         Ok(Self { document, fields })
+    }
+
+    /// Whether Flux orders another version of the definition in the same way.
+    pub(crate) fn is_ordered_as(&self, other: &Self, ty: &ResourceType) -> bool {
+        self.depends_on(ty).eq(other.depends_on(ty)) && Delivery::of(self) == Delivery::of(other)
     }
 
     /// The ids that must be healthy first, by the field that the type declares for it.

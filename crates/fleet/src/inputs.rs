@@ -55,12 +55,37 @@ pub enum Refusal {
     /// More bytes than Flux reads.
     #[error("the answer has {0} bytes, more than the {MAX_BYTES} that Flux reads")]
     TooLarge(usize),
+    /// The list of the type is empty, and the cluster has one that no type reads.
+    #[error("no resource type reads the cluster's list \"{0}\", so an empty list may be a mistake")]
+    UnreadList(String),
+    /// A definition is missing, and a document of that id is of a kind that no type declares.
+    #[error("\"{0}\" is there, but of a kind that no resource type declares")]
+    UnreadDefinition(Id),
     /// A document cannot be read.
     #[error(transparent)]
     Unreadable(#[from] SnapshotError),
     /// The fleet has no cluster and never had one: a blank store, not an empty fleet.
     #[error("the fleet has no clusters and never had one")]
     BlankFleet,
+}
+
+impl Refusal {
+    /// Its stable name.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownCluster => "unknown-cluster",
+            Self::AmbiguousDns(_) => "ambiguous-dns",
+            Self::Patch { .. } => "invalid-patch",
+            Self::DuplicateInput(_) => "duplicate-input",
+            Self::TooManyInputs(_) => "too-many-inputs",
+            Self::TooLarge(_) => "answer-too-large",
+            Self::UnreadList(_) => "unread-list",
+            Self::UnreadDefinition(_) => "unread-definition",
+            Self::Unreadable(_) => "unreadable-document",
+            Self::BlankFleet => "blank-fleet",
+        }
+    }
 }
 
 fn list(ids: &[Id]) -> String {
@@ -74,9 +99,16 @@ impl Snapshot {
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
         let identity = Value::Object(cluster.identity.clone());
+        Answer::of(self.resolve(cluster, ty)?, empty, Some(identity))
+    }
+
+    /// The inputs as values, before they are checked and written down.
+    pub(crate) fn resolve(&self, cluster: &Cluster, ty: &ResourceType) -> Result<Vec<Map>, Refusal> {
         if !cluster.is_live() {
-            return Answer::of(Vec::new(), empty, Some(identity));
+            return Ok(Vec::new());
         }
+        self.refuse_unread(cluster, ty)?;
+        let identity = Value::Object(cluster.identity.clone());
         let resolved: Vec<_> = cluster
             .references(ty.position)
             .iter()
@@ -95,7 +127,23 @@ impl Snapshot {
             input.insert("cluster".to_owned(), identity.clone());
             inputs.push(input);
         }
-        Answer::of(inputs, empty, Some(identity))
+        Ok(inputs)
+    }
+
+    /// A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
+    /// could be such a mistake is served.
+    fn refuse_unread(&self, cluster: &Cluster, ty: &ResourceType) -> Result<(), Refusal> {
+        let references = cluster.references(ty.position);
+        if references.is_empty()
+            && let Some(list) = cluster.unread_lists.first()
+        {
+            return Err(Refusal::UnreadList(list.to_string()));
+        }
+        let lost = |id: &Id| self.definition(ty, id).is_none() && self.is_stranger(id);
+        match references.iter().find(|reference| lost(&reference.id)) {
+            Some(reference) => Err(Refusal::UnreadDefinition(reference.id.clone())),
+            None => Ok(()),
+        }
     }
 
     /// The live clusters themselves as inputs, for whoever provisions them.

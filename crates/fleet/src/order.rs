@@ -11,14 +11,14 @@ use model::{ResourceType, Value};
 use crate::{Definition, Reference};
 
 /// What Flux makes of a component. It orders within one kind only.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Delivery {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
     HelmRelease,
     Kustomization,
 }
 
 impl Delivery {
-    fn of(definition: &Definition) -> Self {
+    pub(crate) fn of(definition: &Definition) -> Self {
         match definition.fields.get("oci_url").and_then(Value::as_str) {
             Some(url) if url.starts_with("oci://") => Self::Kustomization,
             _ => Self::HelmRelease,

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use model::{Document, Id, Kind, Value, helm, yaml};
+use model::{Document, Id, Kind, ResourceType, Value, helm, yaml};
 use serde::Serialize;
 
-use crate::{Cluster, Definition, Snapshot};
+use crate::{Cluster, Definition, Snapshot, order::Delivery};
 
 /// A rule that stored data can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -18,6 +18,14 @@ pub enum Rule {
     MissingDefinition,
     /// A definition depends on one that is not there.
     MissingDependency,
+    /// A definition depends, over others, on itself; Flux would wait for ever, so the circle is not served.
+    DependencyCycle,
+    /// A cluster has a component enabled and not what it depends on; the dependency is not served.
+    DependencyNotAssigned,
+    /// A patch of a Kustomization is not a variable's name; that Kustomization would fail.
+    InvalidVariable,
+    /// A cluster has a list of references that no type reads; its empty answers are refused.
+    UnreadList,
     /// A cluster refers to one definition twice; its answers are refused.
     DuplicateReference,
     /// Two live clusters claim one DNS name; the answers of both are refused.
@@ -30,9 +38,13 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::MissingDefinition,
         Self::MissingDependency,
+        Self::DependencyCycle,
+        Self::DependencyNotAssigned,
+        Self::InvalidVariable,
+        Self::UnreadList,
         Self::DuplicateReference,
         Self::DuplicateDns,
         Self::InvalidPatch,
@@ -45,6 +57,10 @@ impl Rule {
         match self {
             Self::MissingDefinition => "missing-definition",
             Self::MissingDependency => "missing-dependency",
+            Self::DependencyCycle => "dependency-cycle",
+            Self::DependencyNotAssigned => "dependency-not-assigned",
+            Self::InvalidVariable => "invalid-variable",
+            Self::UnreadList => "unread-list",
             Self::DuplicateReference => "duplicate-reference",
             Self::DuplicateDns => "duplicate-dns",
             Self::InvalidPatch => "invalid-patch",
@@ -52,10 +68,10 @@ impl Rule {
         }
     }
 
-    /// Whether a seed may break it: what the contract says is passed over, and no more.
+    /// Whether a seed may break it: answers are still given, and the problem is shown.
     #[must_use]
     pub fn is_tolerated(self) -> bool {
-        matches!(self, Self::MissingDefinition | Self::MissingDependency)
+        !matches!(self, Self::DuplicateReference | Self::DuplicateDns | Self::InvalidPatch)
     }
 }
 
@@ -80,58 +96,114 @@ impl fmt::Display for Problem {
     }
 }
 
-pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    if !cluster.is_live() {
-        return problems;
+/// Collects the problems of one document.
+struct Findings<'a> {
+    document: &'a Document,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Findings<'a> {
+    fn of(document: &'a Document) -> Self {
+        Self { document, problems: Vec::new() }
     }
-    let mut tell = |pointer: String, rule, message: String| {
-        let (kind, id) = (cluster.document.kind.clone(), cluster.id().clone());
-        problems.push(Problem { kind, id, pointer, rule, message });
-    };
+
+    fn tell(&mut self, pointer: impl Into<String>, rule: Rule, message: String) {
+        let (kind, id) = (self.document.kind.clone(), self.document.id.clone());
+        self.problems.push(Problem { kind, id, pointer: pointer.into(), rule, message });
+    }
+}
+
+pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
+    let mut findings = Findings::of(&cluster.document);
+    if !cluster.is_live() {
+        return findings.problems;
+    }
     for ty in fleet.registry().definitions() {
-        let mut seen = BTreeSet::new();
-        for (at, reference) in cluster.references(ty.position).iter().enumerate() {
-            let pointer = format!("/{}/{at}", ty.list);
-            if fleet.definition(ty, &reference.id).is_none() {
-                let message = format!("{} \"{}\" is not defined", ty.kind, reference.id);
-                tell(pointer.clone(), Rule::MissingDefinition, message);
-            }
-            if !seen.insert(&reference.id) {
-                tell(pointer, Rule::DuplicateReference, format!("\"{}\" is in the list twice", reference.id));
-            }
-        }
+        check_references(fleet, cluster, ty, &mut findings);
+    }
+    for list in &cluster.unread_lists {
+        findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
     for (id, patches) in &cluster.patches {
-        let pointer = yaml::child("/patches", id);
         if let Some(Err(error)) = patches.as_object().map(helm::expand) {
-            tell(yaml::child(&pointer, &error.key), Rule::InvalidPatch, error.to_string());
+            let pointer = yaml::child(&yaml::child("/patches", id), &error.key);
+            findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
     }
-    let others = fleet.live_claims(&cluster.dns).filter(|other| other.id() != cluster.id());
-    for other in others {
+    for other in fleet.live_claims(&cluster.dns).filter(|other| other.id() != cluster.id()) {
         let message = format!("cluster \"{}\" has the same DNS name", other.id());
-        tell("/cluster_dns".to_owned(), Rule::DuplicateDns, message);
+        findings.tell("/cluster_dns", Rule::DuplicateDns, message);
     }
-    problems
+    findings.problems
+}
+
+/// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
+fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut Findings<'_>) {
+    let references = cluster.references(ty.position);
+    let enabled: BTreeSet<_> = references.iter().filter(|it| it.enabled()).map(|it| it.id.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    for (at, reference) in references.iter().enumerate() {
+        let pointer = format!("/{}/{at}", ty.list);
+        if !seen.insert(&reference.id) {
+            findings.tell(&pointer, Rule::DuplicateReference, format!("\"{}\" is in the list twice", reference.id));
+        }
+        let Some(definition) = fleet.definition(ty, &reference.id) else {
+            let message = format!("{} \"{}\" is not defined", ty.kind, reference.id);
+            findings.tell(pointer, Rule::MissingDefinition, message);
+            continue;
+        };
+        if reference.enabled() {
+            for on in definition.depends_on(ty).filter(|on| !enabled.contains(on)) {
+                let message = format!("\"{}\" depends on \"{on}\", which this cluster has not enabled", reference.id);
+                findings.tell(&pointer, Rule::DependencyNotAssigned, message);
+            }
+        }
+        let patches = cluster.patches.get(reference.id.as_str()).filter(|_| ty.patchable).and_then(Value::as_object);
+        if Delivery::of(definition) == Delivery::Kustomization {
+            for key in patches.into_iter().flatten().map(|(key, _)| key).filter(|key| !is_variable(key)) {
+                let message = format!("\"{key}\" is not the name of a variable, which patches of an OCI artifact are");
+                let pointer = yaml::child(&yaml::child("/patches", reference.id.as_str()), key);
+                findings.tell(pointer, Rule::InvalidVariable, message);
+            }
+        }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Problem> {
-    let document = &definition.document;
-    let Some(ty) = fleet.registry().by_kind(document.kind.as_str()) else { return Vec::new() };
-    let Some(field) = &ty.ordered_by else { return Vec::new() };
-    let list = definition.fields.get(field).and_then(Value::as_array);
-    let missing = |(at, on): (usize, &Value)| {
-        let on = on.as_str()?;
-        fleet.definition_by_name(ty, on).is_none().then(|| Problem {
-            kind: document.kind.clone(),
-            id: document.id.clone(),
-            pointer: format!("/{field}/{at}"),
-            rule: Rule::MissingDependency,
-            message: format!("{} \"{on}\" is not defined", ty.kind),
-        })
-    };
-    list.into_iter().flatten().enumerate().filter_map(missing).collect()
+    let mut findings = Findings::of(&definition.document);
+    let ty = fleet.registry().by_kind(definition.document.kind.as_str());
+    if let Some((ty, field)) = ty.and_then(|ty| Some((ty, ty.ordered_by.as_ref()?))) {
+        let id = definition.document.id.as_str();
+        for (at, on) in definition.depends_on(ty).enumerate() {
+            let pointer = format!("/{field}/{at}");
+            if fleet.definition_by_name(ty, on).is_none() {
+                findings.tell(pointer, Rule::MissingDependency, format!("{} \"{on}\" is not defined", ty.kind));
+            } else if depends(fleet, ty, on, id) {
+                findings.tell(pointer, Rule::DependencyCycle, format!("\"{on}\" depends on \"{id}\" in turn"));
+            }
+        }
+    }
+    findings.problems
+}
+
+/// Whether one definition depends on another, directly or over others, or is it.
+fn depends(fleet: &Snapshot, ty: &ResourceType, from: &str, on: &str) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if at == on {
+            return true;
+        }
+        if seen.insert(at) {
+            open.extend(fleet.definition_by_name(ty, at).into_iter().flat_map(|definition| definition.depends_on(ty)));
+        }
+    }
+    false
 }
 
 pub(crate) fn of_stranger(document: &Document) -> Problem {

@@ -93,7 +93,7 @@ impl Snapshot {
         for document in documents {
             fleet.put(document, &mut touched)?;
         }
-        fleet.examine(&touched);
+        fleet.examine(touched);
         Ok(fleet)
     }
 
@@ -111,7 +111,7 @@ impl Snapshot {
                 None => next.remove(&write.kind, &write.id, &mut touched),
             }
         }
-        next.examine(&touched);
+        next.examine(touched);
         Ok(next)
     }
 
@@ -158,6 +158,34 @@ impl Snapshot {
         self.problems.values().flat_map(|problems| problems.iter())
     }
 
+    /// A document by its type and id, in force or not.
+    #[must_use]
+    pub fn document(&self, ty: &ResourceType, id: &Id) -> Option<&Document> {
+        if ty.is_cluster() { Some(&self.clusters.get(id)?.document) } else { Some(&self.definition(ty, id)?.document) }
+    }
+
+    /// All documents of a type, in force or not, in the order of their ids.
+    #[must_use]
+    pub fn documents<'a>(&'a self, ty: &ResourceType) -> Box<dyn Iterator<Item = &'a Document> + 'a> {
+        if ty.is_cluster() {
+            Box::new(self.clusters.values().map(|cluster| &cluster.document))
+        } else {
+            let definitions = self.catalogues.get(ty.position).into_iter().flat_map(|it| it.definitions.values());
+            Box::new(definitions.map(|definition| &definition.document))
+        }
+    }
+
+    /// A cluster by its id, in force or not.
+    #[must_use]
+    pub fn cluster(&self, id: &Id) -> Option<&Cluster> {
+        self.clusters.get(id).map(AsRef::as_ref)
+    }
+
+    /// Whether a document of a kind that no type declares has this id.
+    pub(crate) fn is_stranger(&self, id: &Id) -> bool {
+        self.strangers.keys().any(|(_, stranger)| stranger == id)
+    }
+
     pub(crate) fn definition_by_name(&self, ty: &ResourceType, id: &str) -> Option<&Definition> {
         self.catalogues.get(ty.position)?.definitions.get(id).map(AsRef::as_ref)
     }
@@ -186,8 +214,8 @@ impl Snapshot {
             Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
             Some(ty) => {
                 let definition = Arc::new(Definition::read(document, ty)?);
-                let known = self.catalogues[ty.position].definitions.insert(id.clone(), definition).is_some();
-                if !known {
+                let known = self.catalogues[ty.position].definitions.insert(id.clone(), definition.clone());
+                if known.is_none_or(|known| !known.is_ordered_as(&definition, ty)) {
                     self.touch_referrers(ty, &id, touched);
                 }
             }
@@ -241,17 +269,21 @@ impl Snapshot {
         }
     }
 
-    /// A definition came or went: whoever refers to it or depends on it has one problem more or less.
+    /// A definition came, went or moved in the order: whoever refers to it may have one problem more or less.
     fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut BTreeSet<(Kind, Id)>) {
         touched.extend(self.referrers(ty, id).map(|cluster| (Kind::from(ResourceType::CLUSTER), cluster.clone())));
-        let all = self.catalogues[ty.position].definitions.iter();
-        let dependants = all.filter(|(_, definition)| definition.depends_on(ty).any(|on| on == id.as_str()));
-        touched.extend(dependants.map(|(dependant, _)| (ty.kind.clone(), dependant.clone())));
     }
 
     /// Finds the problems of documents anew.
-    fn examine(&mut self, touched: &BTreeSet<(Kind, Id)>) {
-        for key in touched {
+    fn examine(&mut self, mut touched: BTreeSet<(Kind, Id)>) {
+        // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
+        for ty in self.registry.definitions().filter(|ty| ty.ordered_by.is_some()) {
+            if touched.iter().any(|(kind, _)| *kind == ty.kind) {
+                let all = self.catalogues[ty.position].definitions.keys();
+                touched.extend(all.map(|id| (ty.kind.clone(), id.clone())));
+            }
+        }
+        for key in &touched {
             let (kind, id) = key;
             let found = match self.registry.by_kind(kind.as_str()) {
                 Some(ty) if ty.is_cluster() => self.clusters.get(id).map(|it| problems::of_cluster(self, it)),

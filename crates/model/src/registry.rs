@@ -358,6 +358,9 @@ schema:
             ("unknown flux key", flux("{colour: red}")),
             ("wrong flux type", flux("{patchable: maybe}")),
             ("unknown nest field", flux("{nest: {source: [oci_url]}}")),
+            ("reserved nest", flux("{nest: {cluster: [target_namespace]}}")),
+            ("reserved reference", flux("{reference: {provider: {type: string}}}")),
+            ("held back and needed", flux("{fields: [id], ordered_by: target_namespace}")),
             ("taken path", flux("{path: namespaces}")),
             ("taken list", flux("{list: namespaces}")),
         ];

@@ -5,11 +5,12 @@
 //! `schema.x-flux`, and has obvious defaults.
 
 mod declaration;
+mod rules;
 mod schema;
 
 use std::fmt;
 
-use crate::{FieldError, Id, Kind, Map, Value};
+use crate::{FieldError, Kind, Map, Value};
 
 pub(crate) use declaration::{Declaration, Refusal};
 pub(crate) use schema::resolve_references;
@@ -43,6 +44,8 @@ pub struct ResourceType {
     pub fields: Option<Vec<String>>,
     /// What fields hold where neither the definition nor the reference says anything.
     pub defaults: Map,
+    /// Ids that no document may have; a `*` at the end stands for any rest.
+    pub reserved: Vec<String>,
     /// Fields that are put under one name.
     pub nests: Vec<Nest>,
     /// Whether a cluster may patch it, which adds `patches` and `values`.
@@ -77,15 +80,27 @@ impl ResourceType {
     /// Every rule that the fields of a document break; none for a good one.
     #[must_use]
     pub fn check(&self, fields: &Map) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        if let Some(Value::String(id)) = fields.get("id")
-            && let Err(error) = Id::parse(id)
-        {
-            errors.push(FieldError::new("/id", "id", error.to_string()));
-        }
+        let mut errors = rules::check(self, fields);
         let document = Value::Object(fields.clone());
         errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
         errors.sort();
         errors
+    }
+
+    /// The fields of a document with the id first, under its one name: it may stand under `id` or `_id`, and a cluster
+    /// without one is named by its `cluster_name`.
+    pub fn normalise(&self, mut fields: Map) -> Result<Map, FieldError> {
+        let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
+            (Some(id), Some(other)) if id != other => {
+                return Err(FieldError::new("/_id", "id", "\"id\" and \"_id\" differ"));
+            }
+            (Some(id), _) | (None, Some(id)) => Some(id),
+            (None, None) if self.is_cluster() => fields.get("cluster_name").cloned(),
+            (None, None) => None,
+        };
+        let mut ordered = Map::new();
+        ordered.extend(id.map(|id| ("id".to_owned(), id)));
+        ordered.extend(fields);
+        Ok(ordered)
     }
 }

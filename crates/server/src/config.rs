@@ -1,12 +1,7 @@
 //! Configuration: every setting is an environment variable and a flag, typed, documented, and unable to print a
 //! secret. A bad one is a sentence that names it, and never a panic.
 
-use std::{
-    ffi::OsString,
-    fmt,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 use store::SqliteDsn;
@@ -53,7 +48,7 @@ struct Args {
     /// The documents with which a log that never had a change begins; empty for none [default: data/seed.json, if it
     /// is there].
     #[arg(long, env = "SEED_FILE", value_name = "FILE")]
-    seed_file: Option<PathBuf>,
+    seed_file: Option<OsString>,
 
     /// A document to serve at /openapi.yaml instead of the one derived from the resource types, which for the built-in
     /// ones is openapi/openapi.yaml.
@@ -197,7 +192,7 @@ impl Args {
         };
         let seed = match self.seed_file {
             None => Some(PathBuf::from(DEFAULT_SEED)).filter(|file| file.exists()),
-            Some(file) => Some(file).filter(|file| file != Path::new("")),
+            Some(file) => Some(file).filter(|file| !file.is_empty()).map(PathBuf::from),
         };
         Ok(Config {
             mode,

@@ -97,17 +97,13 @@ impl Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let (status, code) = match &refusal {
-            Refusal::UnknownCluster => (StatusCode::NOT_FOUND, "unknown-cluster"),
-            Refusal::BlankFleet => (StatusCode::SERVICE_UNAVAILABLE, "blank-fleet"),
-            Refusal::AmbiguousDns(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ambiguous-dns"),
-            Refusal::Patch { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "invalid-patch"),
-            Refusal::DuplicateInput(_) => (StatusCode::INTERNAL_SERVER_ERROR, "duplicate-input"),
-            Refusal::TooManyInputs(_) => (StatusCode::INTERNAL_SERVER_ERROR, "too-many-inputs"),
-            Refusal::TooLarge(_) => (StatusCode::INTERNAL_SERVER_ERROR, "answer-too-large"),
+        let status = match &refusal {
+            Refusal::UnknownCluster => StatusCode::NOT_FOUND,
+            Refusal::BlankFleet => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::Unreadable(error) => return Self::internal(error),
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self::new(status, code, refusal.to_string())
+        Self::new(status, refusal.code(), refusal.to_string())
     }
 }
 

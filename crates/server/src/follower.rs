@@ -7,6 +7,7 @@ use std::{
     collections::BTreeSet,
     convert::Infallible,
     path::PathBuf,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -94,9 +95,10 @@ impl Status {
         **self.store.load()
     }
 
-    fn in_step(&self, uptime: Duration) {
+    /// The picture is at the head; whether this is news.
+    fn in_step(&self, uptime: Duration) -> bool {
         self.synced.store(u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.turn(StoreStatus::Following);
+        self.turn(StoreStatus::Following)
     }
 
     /// Whether this is news.
@@ -120,23 +122,47 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens the store, loads the picture and follows the log for ever; ends only if it cannot begin.
-    pub async fn run(self, mut writer: Writer) -> Result<Infallible, Fatal> {
-        let store = self.insist(|| async { Ok(self.backend.open().await?) }).await?;
-        if let Some(file) = &self.seed {
-            self.insist(|| async { Ok(seeding::plant(&*store, &self.registry, file, &*self.clock).await?) }).await?;
+    /// Opens the store, loads the picture and follows the log until `stop` comes; ends before only if it cannot begin.
+    pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
+        let mut stop = pin!(stop);
+        let store = tokio::select! {
+            store = self.insist(|| async { Ok(self.backend.open().await?) }) => store?,
+            () = &mut stop => return Ok(()),
+        };
+        let ended = tokio::select! {
+            fatal = self.follow(&*store, writer) => fatal.map(|never| match never {}),
+            () = &mut stop => Ok(()),
+        };
+        store.close().await;
+        ended
+    }
+
+    async fn follow(&self, store: &dyn Store, mut writer: Writer) -> Result<Infallible, Fatal> {
+        if let Some(file) = self.seed.as_ref().filter(|_| self.backend.is_writable()) {
+            self.insist(|| async { Ok(seeding::plant(store, &self.registry, file, &*self.clock).await?) }).await?;
         }
-        let picture = self.insist(|| async { Ok(store.load().await?) }).await?;
         let mut fleet = Snapshot::empty(self.registry.clone());
-        let loaded = Snapshot::load(self.registry.clone(), picture.revision, picture.documents)?;
+        let loaded = self.insist(|| self.load(store)).await?;
         self.publish(&mut writer, &mut fleet, loaded);
         self.status.in_step(self.clock.uptime());
         tracing::info!(revision = fleet.revision().0, clusters = fleet.clusters().count(), "the fleet is loaded");
         loop {
             store.wake().await;
-            let tail = store.changes_after(fleet.revision(), BATCH).await;
-            self.take(&mut writer, &mut fleet, tail);
+            match store.changes_after(fleet.revision(), BATCH).await {
+                // So far behind that the changes are forgotten: the picture itself is still there.
+                Err(StoreError::Pruned { .. }) => match self.load(store).await {
+                    Ok(loaded) => self.publish(&mut writer, &mut fleet, loaded),
+                    Err(error) => self.hold(StoreStatus::Unavailable, &error.to_string()),
+                },
+                tail => self.take(&mut writer, &mut fleet, tail),
+            }
         }
+    }
+
+    /// Reads the whole picture.
+    async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
+        let picture = store.load().await?;
+        Ok(Snapshot::load(self.registry.clone(), picture.revision, picture.documents)?)
     }
 
     /// Tries until it succeeds, or until trying again cannot help.
@@ -165,8 +191,9 @@ impl Follower {
             Err(error) => return self.hold(StoreStatus::Unavailable, &format!("the log cannot be read: {error}")),
         };
         let here = fleet.revision();
-        if tail.head < here {
-            let what = format!("the log ends at revision {}, before the picture at {here}", tail.head);
+        // A log that lost its end is not to be trusted again when it has grown another.
+        if tail.head < here || self.status.store() == StoreStatus::Behind {
+            let what = format!("the log ended at revision {}, before the picture at {here}", tail.head);
             return self.hold(StoreStatus::Behind, &what);
         }
         if !tail.changes.is_empty() {
@@ -178,8 +205,8 @@ impl Follower {
                 }
             }
         }
-        if fleet.revision() == tail.head {
-            self.status.in_step(self.clock.uptime());
+        if fleet.revision() == tail.head && self.status.in_step(self.clock.uptime()) {
+            tracing::info!(revision = tail.head.0, "the picture is at the head of the log again");
         }
     }
 
@@ -203,6 +230,10 @@ impl Follower {
 }
 
 impl Backend {
+    fn is_writable(&self) -> bool {
+        !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
+    }
+
     async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::default()),

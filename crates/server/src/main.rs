@@ -16,6 +16,7 @@ use server::{
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::oneshot,
 };
 
 /// For a setting that is missing or wrong.
@@ -88,13 +89,11 @@ async fn run(config: Config) -> Result<(), Fatal> {
             _ = interrupt.recv() => {}
         }
     };
-    let following = tokio::spawn(follower.run(writer));
+    let (stop_following, stopped) = oneshot::channel::<()>();
+    let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
     tokio::select! {
-        () = serve(listener, router(app), Limits::default(), stop) => Ok(()),
-        ended = following => match ended {
-            Ok(Ok(never)) => match never {},
-            Ok(Err(fatal)) => Err(fatal),
-            Err(panic) => Err(Fatal::other(panic)),
-        },
+        () = serve(listener, router(app), Limits::default(), stop) => drop(stop_following),
+        ended = &mut following => return ended.map_err(Fatal::other)?,
     }
+    following.await.map_err(Fatal::other)?
 }

@@ -65,7 +65,7 @@ impl Metrics {
             clusters: IntGauge::with_opts(options("clusters", "Live clusters in the picture."))?,
             age: Gauge::with_opts(options(
                 "picture_age_seconds",
-                "Time since the picture was last known to be at the head of the log.",
+                "Time since the picture was last known to be at the head of the log, or since the start.",
             ))?,
             ready: IntGauge::with_opts(options("ready", "1 once the picture is loaded."))?,
             problems: IntGaugeVec::new(options("problems", "Broken rules in stored documents."), &["rule"])?,
@@ -111,9 +111,9 @@ impl Metrics {
     }
 
     /// Everything, in Prometheus' text format.
-    pub(crate) fn expose(&self, fleet: Option<&Snapshot>, age: Option<Duration>) -> Result<String, prometheus::Error> {
+    pub(crate) fn expose(&self, fleet: Option<&Snapshot>, age: Duration) -> Result<String, prometheus::Error> {
         self.ready.set(i64::from(fleet.is_some()));
-        self.age.set(age.unwrap_or_default().as_secs_f64());
+        self.age.set(age.as_secs_f64());
         if let Some(fleet) = fleet {
             self.revision.set(count(fleet.revision().0));
             self.clusters.set(count(fleet.clusters().filter(|cluster| cluster.is_live()).count() as u64));

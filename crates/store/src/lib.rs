@@ -96,6 +96,9 @@ pub trait Store: Send + Sync {
     /// Returns when the log may have grown: at once after an append through this store, and otherwise after at most
     /// [`PATIENCE`]. It may return for nothing; it never misses an append that comes after the last return.
     async fn wake(&self);
+
+    /// Leaves the store as whoever opens it next likes to find it.
+    async fn close(&self) {}
 }
 
 /// The longest time for which an append of another process may go unnoticed.

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
-use model::{Body, Id, Map, Op, Registry, ResourceType, Value, Write, yaml};
+use model::{Body, Id, Op, Registry, ResourceType, Value, Write, yaml};
 
 /// A seed that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,10 +62,10 @@ fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, 
             tell(errors, &place, "a document is an object");
             continue;
         };
-        let fields = match with_id(ty, fields) {
+        let fields = match ty.normalise(fields) {
             Ok(fields) => fields,
-            Err(rule) => {
-                tell(errors, &place, rule);
+            Err(error) => {
+                tell(errors, &place, error);
                 continue;
             }
         };
@@ -85,20 +85,6 @@ fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, 
             writes.push(Write { kind: ty.kind.clone(), id, op: Op::Put(Body::from_fields(&fields)) });
         }
     }
-}
-
-/// The fields with the id first, under its one name.
-fn with_id(ty: &ResourceType, mut fields: Map) -> Result<Map, &'static str> {
-    let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
-        (Some(id), Some(other)) if id != other => return Err("\"id\" and \"_id\" differ"),
-        (Some(id), _) | (None, Some(id)) => Some(id),
-        (None, None) if ty.is_cluster() => fields.get("cluster_name").cloned(),
-        (None, None) => None,
-    };
-    let mut ordered = Map::new();
-    ordered.extend(id.map(|id| ("id".to_owned(), id)));
-    ordered.extend(fields);
-    Ok(ordered)
 }
 
 #[cfg(test)]
@@ -145,7 +131,7 @@ mod tests {
             "namespaces[3]: /: \"id\" is a required property (required)",
             "/labels/n: 1 is not of type \"string\" (type)",
             "namespaces[4]: a document is an object",
-            "namespaces[5]: \"id\" and \"_id\" differ",
+            "namespaces[5]: /_id: \"id\" and \"_id\" differ",
             "platform_components/c: /:",
             "'colour' was unexpected",
             "platform_components/c: /oci_url:",

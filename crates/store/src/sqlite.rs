@@ -27,6 +27,7 @@ pub struct SqliteStore {
     /// One connection: writers of this process queue here instead of at SQLite's lock. None where the file was opened
     /// for reading only.
     writer: Option<SqlitePool>,
+    place: open::Place,
     appended: Notify,
 }
 
@@ -80,6 +81,7 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
+        self.place.check()?;
         let mut transaction = self.writer()?.begin_with("BEGIN IMMEDIATE").await?;
         let ends = Ends::read(&mut transaction).await?;
         if change.revision != ends.head.next() {
@@ -92,6 +94,7 @@ impl Store for SqliteStore {
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
+        self.place.check()?;
         let mut transaction = self.reader.begin().await?;
         let ends = Ends::read(&mut transaction).await?;
         if ends.head <= after {
@@ -212,6 +215,14 @@ impl Store for SqliteStore {
         }
         transaction.commit().await?;
         Ok(())
+    }
+
+    async fn close(&self) {
+        self.reader.close().await;
+        // The last connection to close moves the write-ahead log into the file.
+        if let Some(writer) = &self.writer {
+            writer.close().await;
+        }
     }
 
     async fn wake(&self) {

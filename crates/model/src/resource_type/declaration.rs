@@ -70,6 +70,8 @@ struct Flux {
     reference: Map,
     fields: Option<Vec<String>>,
     #[serde(default)]
+    reserved: Vec<String>,
+    #[serde(default)]
     nest: Map,
     #[serde(default)]
     patchable: bool,
@@ -90,6 +92,7 @@ pub(crate) struct Declaration {
     /// What a cluster may say in a reference, where the cluster's own schema does not tell.
     pub(crate) reference: Value,
     fields: Option<Vec<String>>,
+    reserved: Vec<String>,
     nests: Vec<Nest>,
     patchable: bool,
     ordered_by: Option<String>,
@@ -125,6 +128,7 @@ impl Declaration {
             schema_pointer,
             reference: schema::reference(&flux.reference),
             fields: flux.fields,
+            reserved: flux.reserved,
             nests: nests(flux.nest)?,
             patchable: flux.patchable,
             ordered_by: flux.ordered_by,
@@ -159,6 +163,15 @@ impl Declaration {
         if let Some(name) = &self.ordered_by {
             known(name, child(FLUX, "ordered_by"))?;
         }
+        let needed = self.ordered_by.iter().chain(self.nests.iter().flat_map(|nest| &nest.fields));
+        for name in needed {
+            if self.fields.as_ref().is_some_and(|only| !only.contains(name)) {
+                return Err(Refusal::new(
+                    child(FLUX, "fields"),
+                    format!("\"{name}\" is needed and not among the fields"),
+                ));
+            }
+        }
         if self.kind.as_str() == ResourceType::CLUSTER {
             return Ok(());
         }
@@ -166,13 +179,18 @@ impl Declaration {
         let mut taken = vec!["provider", "cluster", "none"];
         taken.extend(self.patchable.then_some(["patches", "values"]).into_iter().flatten());
         taken.extend(self.ordered_by.is_some().then_some("effective_depends_on"));
-        match taken.into_iter().find(|name| declared(name)) {
-            Some(name) => {
-                let pointer = child(&child(&self.schema_pointer, "properties"), name);
-                Err(Refusal::new(pointer, format!("\"{name}\" is a name that inputs need for themselves")))
-            }
-            None => Ok(()),
+        let extra = |name: &str| !self.reference["properties"][name].is_null();
+        let nested = |name: &str| self.nests.iter().any(|nest| nest.name == name);
+        for name in taken {
+            let pointer = match name {
+                name if declared(name) => child(&child(&self.schema_pointer, "properties"), name),
+                name if nested(name) => child(&child(FLUX, "nest"), name),
+                name if extra(name) => child(&child(FLUX, "reference"), name),
+                _ => continue,
+            };
+            return Err(Refusal::new(pointer, format!("\"{name}\" is a name that inputs need for themselves")));
         }
+        Ok(())
     }
 
     /// The type, once its schema needs no other type any more and the reference's defaults are known.
@@ -181,8 +199,10 @@ impl Declaration {
         let validator = jsonschema::validator_for(&strict).map_err(|error| {
             Refusal::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())
         })?;
+        let mut own_defaults = defaults(&self.schema);
+        own_defaults.retain(|name, _| self.fields.as_ref().is_none_or(|only| only.contains(name)));
         let mut all_defaults = defaults(reference);
-        all_defaults.extend(defaults(&self.schema));
+        all_defaults.extend(own_defaults);
         Ok(ResourceType {
             position,
             kind: self.kind,
@@ -192,6 +212,7 @@ impl Declaration {
             description: self.description,
             schema: self.schema,
             fields: self.fields,
+            reserved: self.reserved,
             defaults: all_defaults,
             nests: self.nests,
             patchable: self.patchable,

@@ -19,13 +19,17 @@ pub(crate) fn strict(declared: &Value) -> Value {
             }
             ("items" | "additionalProperties" | "not", field) => strict(field),
             // Parts of a combination see one another's fields, so they stay open.
-            ("nullable" | "example" | "expose" | "description", _) => continue,
+            ("nullable" | "example" | "expose" | "description" | "x-rules", _) => continue,
             (_, value) => value.clone(),
         };
         schema.insert(keyword.clone(), value);
     }
     if schema.contains_key("properties") && !schema.contains_key("additionalProperties") {
         schema.insert("additionalProperties".to_owned(), json!(false));
+    }
+    // Conditions, which OpenAPI 3.0 has no word for.
+    if let Some(rules) = declared.get("x-rules") {
+        schema.insert("allOf".to_owned(), rules.clone());
     }
     if declared.get("nullable") == Some(&json!(true)) {
         if let Some(Value::String(name)) = schema.get("type").cloned() {

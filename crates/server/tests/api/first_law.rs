@@ -129,7 +129,75 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
     sql(&server.database(), "DELETE FROM changes");
     server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
     assert_eq!(server.poll(DEMO, "namespaces").body, before, "the picture is kept");
-    assert!(server.log().contains("the picture is kept as it is: the log ends at revision 0, before the picture at 2"));
+    assert!(
+        server.log().contains("the picture is kept as it is: the log ended at revision 0, before the picture at 2")
+    );
+    server.append(&[("namespace", "a", put(&json!({"id": "a"}))), ("namespace", "b", put(&json!({"id": "b"})))]);
+    server.append(&[("namespace", "c", put(&json!({"id": "c"})))]);
+    server.append(&[("namespace", "d", put(&json!({"id": "d"})))]);
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "another history does not make it good");
+    assert_eq!(server.poll(DEMO, "namespaces").body, before);
+}
+
+#[test]
+fn a_file_that_was_moved_away_or_replaced_is_noticed() {
+    let server = Server::demo();
+    let before = server.poll(DEMO, "namespaces").body;
+    let aside = server.folder.path().join("aside.db");
+    fs::rename(server.database(), &aside).unwrap();
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("unavailable"));
+    fs::copy(&aside, server.database()).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(server.get_open("/ready").json()["store"], json!("unavailable"), "another file is not our log");
+    assert_eq!(server.poll(DEMO, "namespaces").body, before);
+    fs::rename(&aside, server.database()).unwrap();
+    server.wait_until("it goes on", || server.get_open("/ready").json()["store"] == json!("following"));
+    assert!(server.log().contains("the picture is at the head of the log again"));
+}
+
+#[test]
+fn a_clean_stop_leaves_everything_in_the_one_file() {
+    let server = Server::demo();
+    let (folder, database) = (server.folder.clone(), server.database());
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(server.wait().code(), Some(0));
+    fs::copy(&database, folder.path().join("copy.db")).unwrap();
+    let server = Server::start_in(folder, &[("DATABASE_URL", "sqlite://copy.db?mode=rw")]);
+    assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
+}
+
+/// A renamed `list` or `kind` makes all references of a type vanish from view.
+#[test]
+fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
+    let seed = json!({
+        "clusters": [{"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev",
+            "network_policies": [{"id": "a"}]}],
+        "network_policies": [{"id": "a", "target_namespace": "x", "ingress_rules": []}]
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let types = folder.path().join("types");
+    fs::create_dir(&types).unwrap();
+    let text = fs::read_to_string(repository("docs/examples/resources/network_policy.yaml")).unwrap();
+    fs::write(types.join("np.yaml"), &text).unwrap();
+    fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+    let folder = Arc::new(folder);
+    let settings = [("SEED_FILE", "seed.json"), ("RESOURCES_DIR", "types")];
+    let server = Server::start_in(folder.clone(), &settings);
+    assert_eq!(server.poll("one.example", "network-policies").json()["inputs"].as_array().map(Vec::len), Some(1));
+    drop(server);
+
+    let renamed_list = text.replace("schema:\n", "schema:\n  x-flux: {list: policies}\n");
+    let renamed_kind = text
+        .replace("kind: network_policy", "kind: net_policy")
+        .replace("schema:\n", "schema:\n  x-flux: {list: network_policies, path: network-policies}\n");
+    for (text, code) in [(renamed_list, "unread-list"), (renamed_kind, "unread-definition")] {
+        fs::write(types.join("np.yaml"), text).unwrap();
+        let server = Server::start_in(folder.clone(), &settings);
+        let answer = server.poll("one.example", "network-policies");
+        assert_eq!((answer.status, &answer.json()["code"]), (500, &json!(code)));
+        assert_ne!(server.get("/problems").json(), json!([]));
+    }
 }
 
 #[test]
@@ -194,8 +262,10 @@ fn a_seed_that_flux_would_choke_on_is_refused_whole() {
 fn an_answer_that_flux_cannot_take_is_an_error_and_never_cut() {
     let names: Vec<_> = (0..10_001).map(|at| format!("n{at}")).collect();
     let list: Vec<_> = names.iter().map(|name| json!({"id": name})).collect();
-    let mut large = seed(json!([{"id": "big"}]));
-    large["namespaces"] = json!([{"id": "big", "annotations": {"x": "y".repeat(921_600)}}]);
+    let big: Vec<_> =
+        (0..5).map(|at| json!({"id": format!("big{at}"), "annotations": {"x": "y".repeat(200_000)}})).collect();
+    let mut large = seed(big.iter().map(|big| json!({"id": big["id"]})).collect());
+    large["namespaces"] = json!(big);
     let mut many = seed(json!(list));
     many["namespaces"] = json!(list);
     for (seed, code) in [(large, "answer-too-large"), (many, "too-many-inputs")] {

@@ -28,6 +28,12 @@ pub(super) enum Mode {
 }
 
 impl SqliteDsn {
+    /// Whether the file is opened for reading only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.mode == Mode::Read
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {

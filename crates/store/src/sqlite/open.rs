@@ -3,7 +3,11 @@
 //! A damaged file, another program's file or a newer version's file must stay as it is, so the file is inspected
 //! through a connection that cannot write before anything is set or migrated.
 
-use std::time::Duration;
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions as _, Connection as _, SqlitePool,
@@ -37,6 +41,9 @@ impl SqliteStore {
             std::fs::create_dir_all(folder).map_err(io)?;
         }
         let fresh = match std::fs::metadata(path) {
+            Ok(file) if file.len() == 0 && dsn.mode != Mode::Create => {
+                return Err(StoreError::Unavailable(format!("{}: the file is empty", path.display())));
+            }
             Ok(file) => file.len() == 0,
             Err(_) if dsn.mode == Mode::Create => true,
             Err(error) => return Err(io(error)),
@@ -50,8 +57,31 @@ impl SqliteStore {
             Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),
         };
         let reader = pool(2).connect_with(options).await?;
-        Ok(Self { reader, writer, appended: Notify::new() })
+        let place = Place { path: path.to_owned(), inode: inode(path).map_err(io)? };
+        Ok(Self { reader, writer, place, appended: Notify::new() })
     }
+}
+
+/// Where the file is, and which file it is.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl Place {
+    /// Fails where another file, or none, is at the path now: what is open here is then nobody's truth any more.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match inode(&self.path) {
+            Ok(inode) if inode == self.inode => Ok(()),
+            Ok(_) => Err(StoreError::Unavailable(format!("{}: the file was replaced", self.path.display()))),
+            Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", self.path.display()))),
+        }
+    }
+}
+
+fn inode(path: &Path) -> std::io::Result<(u64, u64)> {
+    std::fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {

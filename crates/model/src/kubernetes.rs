@@ -1,0 +1,123 @@
+//! What Kubernetes and Flux take as metadata.
+//!
+//! One object that the API server rejects blocks every change of its ResourceSet, and some annotations make Flux
+//! delete the object that carries them. Neither can be saved.
+
+use crate::{FieldError, Map, Value, yaml::child};
+
+/// Annotations may have so many bytes in all.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+/// The one key of Flux' own that is safe: it keeps an object from being collected.
+const PRUNE: &str = "fluxcd.controlplane.io/prune";
+
+/// Checks labels.
+pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldError>) {
+    for (key, value) in labels {
+        let at = child(pointer, key);
+        check_key(key, &at, errors);
+        if key == "kubernetes.io/metadata.name" {
+            errors.push(FieldError::new(&at, "label", "Kubernetes sets this label itself"));
+        }
+        if let Value::String(text) = value
+            && !(text.is_empty() || is_word(text))
+        {
+            let rule = "a label's value has at most 63 letters, digits, '-', '_' and '.', and starts and ends with a letter or digit";
+            errors.push(FieldError::new(at, "label", rule));
+        }
+    }
+}
+
+/// Checks annotations.
+pub(crate) fn check_annotations(annotations: &Map, pointer: &str, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for (key, value) in annotations {
+        check_key(key, &child(pointer, key), errors);
+        bytes += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if bytes > MAX_ANNOTATIONS {
+        let message = format!("annotations have at most {MAX_ANNOTATIONS} bytes in all, these have {bytes}");
+        errors.push(FieldError::new(pointer, "annotation", message));
+    }
+}
+
+fn check_key(key: &str, pointer: &str, errors: &mut Vec<FieldError>) {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if !is_word(name) || prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
+        let rule =
+            "a key is a name of at most 63 letters, digits, '-', '_' and '.', optionally behind a DNS name and '/'";
+        errors.push(FieldError::new(pointer, "metadata-key", rule));
+    }
+    let of_flux = |prefix: &str| {
+        ["fluxcd.controlplane.io", "toolkit.fluxcd.io"]
+            .iter()
+            .any(|flux| prefix.strip_suffix(flux).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    };
+    if key != PRUNE && prefix.is_some_and(of_flux) {
+        let rule = format!("Flux acts on this key, and may delete the object; the one that can be set is {PRUNE}");
+        errors.push(FieldError::new(pointer, "flux-metadata", rule));
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.len() <= 63
+        && edge(text.chars().next())
+        && edge(text.chars().next_back())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn is_subdomain(text: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn broken(labels: &Value) -> Vec<String> {
+        let mut errors = Vec::new();
+        check_labels(labels.as_object().unwrap(), "/labels", &mut errors);
+        errors.into_iter().map(|error| error.rule).collect()
+    }
+
+    #[test]
+    fn good_metadata_passes() {
+        assert_eq!(
+            broken(&json!({"app": "x", "example.com/team": "a-b_c.D", "empty": "", PRUNE: "disabled"})),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn what_kubernetes_rejects_or_flux_acts_on_is_refused() {
+        for (labels, rule) in [
+            (json!({"-a": "x"}), "metadata-key"),
+            (json!({"A_b/c": "x"}), "metadata-key"),
+            (json!({"a/b/c": "x"}), "metadata-key"),
+            (json!({"": "x"}), "metadata-key"),
+            (json!({"a": "spaces here"}), "label"),
+            (json!({"a": "x".repeat(64)}), "label"),
+            (json!({"kubernetes.io/metadata.name": "x"}), "label"),
+            (json!({"fluxcd.controlplane.io/reconcile": "disabled"}), "flux-metadata"),
+            (json!({"resourceset.fluxcd.controlplane.io/name": "x"}), "flux-metadata"),
+            (json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}), "flux-metadata"),
+        ] {
+            assert_eq!(broken(&labels), [rule], "{labels}");
+        }
+        let mut errors = Vec::new();
+        check_annotations(json!({"a": "x".repeat(MAX_ANNOTATIONS)}).as_object().unwrap(), "/a", &mut errors);
+        assert_eq!(errors.len(), 1);
+    }
+}

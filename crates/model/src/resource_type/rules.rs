@@ -1,0 +1,70 @@
+//! The rules that JSON Schema does not say, or says in words that help nobody.
+
+use super::ResourceType;
+use crate::{FieldError, Id, Map, Value, kubernetes, yaml::child};
+
+/// The largest integer that survives: Flux reads numbers as 64-bit floats.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+pub(super) fn check(ty: &ResourceType, fields: &Map) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(Value::String(id)) = fields.get("id") {
+        check_id(ty, id, &mut errors);
+    }
+    check_map(fields, Some(&ty.schema), "", &mut errors);
+    errors
+}
+
+fn check_id(ty: &ResourceType, id: &str, errors: &mut Vec<FieldError>) {
+    if let Err(error) = Id::parse(id) {
+        errors.push(FieldError::new("/id", "id", error.to_string()));
+    }
+    let is_reserved = |name: &String| match name.strip_suffix('*') {
+        Some(start) => id.starts_with(start),
+        None => id == name,
+    };
+    if ty.reserved.iter().any(is_reserved) {
+        let message = format!("\"{id}\" is reserved: Flux would take it over and later delete it with all it holds");
+        errors.push(FieldError::new("/id", "reserved", message));
+    }
+}
+
+fn check_map(map: &Map, schema: Option<&Value>, pointer: &str, errors: &mut Vec<FieldError>) {
+    match schema.and_then(|schema| schema.get("x-kubernetes")).and_then(Value::as_str) {
+        Some("labels") => kubernetes::check_labels(map, pointer, errors),
+        Some("annotations") => kubernetes::check_annotations(map, pointer, errors),
+        _ => {}
+    }
+    for (name, value) in map {
+        let declared = schema.and_then(|schema| {
+            let property = schema.get("properties").and_then(|properties| properties.get(name));
+            property.or_else(|| schema.get("additionalProperties"))
+        });
+        check_value(value, declared, &child(pointer, name), errors);
+    }
+}
+
+fn check_value(value: &Value, schema: Option<&Value>, pointer: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        // Where the schema gives a type, it speaks of null itself.
+        Value::Null if schema.and_then(|schema| schema.get("type")).is_none() => {
+            let message = "null vanishes on its way to the cluster: leave the field out";
+            errors.push(FieldError::new(pointer, "null", message));
+        }
+        Value::Number(number) => {
+            let integer = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            if integer.is_some_and(|integer| integer > MAX_INTEGER) {
+                let message = "integers beyond 2^53 lose digits on their way to the cluster: write a string";
+                errors.push(FieldError::new(pointer, "number-range", message));
+            }
+        }
+        Value::Array(items) => {
+            let schema = schema.and_then(|schema| schema.get("items"));
+            for (at, item) in items.iter().enumerate() {
+                check_value(item, schema, &format!("{pointer}/{at}"), errors);
+            }
+        }
+        Value::Object(map) => check_map(map, schema, pointer, errors),
+        _ => {}
+    }
+}
