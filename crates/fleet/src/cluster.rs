@@ -1,6 +1,6 @@
 //! A cluster, read from its document: who it is, what it refers to, what it patches.
 
-use model::{ClusterDns, Document, Id, Map, Registry, ResourceType, State, Value, prune_nulls};
+use model::{ClusterDns, Document, Id, Map, Registry, State, Value, prune_nulls};
 
 use crate::snapshot::SnapshotError;
 
@@ -65,11 +65,8 @@ impl Cluster {
             .map(|ty| if ty.is_cluster() { Ok(Box::default()) } else { list(&ty.list) })
             .collect::<Result<_, _>>()
             .map_err(unreadable)?;
-        let declared = |name: &str| {
-            let clusters = registry.by_kind(document.kind.as_str()).and_then(ResourceType::properties);
-            clusters.is_some_and(|properties| properties.contains_key(name))
-        };
-        let unread = fields.iter().filter(|(name, value)| is_list_of_references(value) && !declared(name));
+        // The lists that types read are taken out above.
+        let unread = fields.iter().filter(|(_, value)| is_list_of_references(value));
         let unread_lists = unread.map(|(name, _)| name.as_str().into()).collect();
         let dns_key = ClusterDns::normalise(&dns);
         let identity = [("name", name), ("dns", dns), ("environment", environment)];

@@ -9,16 +9,22 @@
 
 mod cluster;
 mod definition;
+mod draft;
 mod inputs;
 mod merge;
 mod order;
+mod plan;
 mod problems;
 mod publish;
+mod review;
 mod snapshot;
 
 pub use cluster::{Cluster, Reference};
 pub use definition::Definition;
+pub use draft::{Draft, EditError};
 pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal};
+pub use plan::{ClusterPlan, Difference, DocumentPlan, InputPlan, Plan, Totals};
 pub use problems::{Problem, Rule};
 pub use publish::{BackInTime, Reader, Writer, fleet};
+pub use review::{Objections, review};
 pub use snapshot::{Snapshot, SnapshotError};

@@ -1,6 +1,9 @@
 //! JSON as documents hold it.
 
+use serde::{Deserialize, Deserializer};
 pub use serde_json::Value;
+
+use crate::{FieldError, yaml::child};
 
 /// The fields of a document, in the order in which they were written.
 pub type Map = serde_json::Map<String, Value>;
@@ -19,6 +22,18 @@ fn keep(value: &mut Value) -> bool {
         _ => {}
     }
     true
+}
+
+/// Reads a value of a type; what is wrong is told with a JSON pointer to where.
+pub fn decode<'de, T: Deserialize<'de>>(source: impl Deserializer<'de>) -> Result<T, FieldError> {
+    serde_path_to_error::deserialize(source).map_err(|error| {
+        let pointer = error.path().iter().fold(String::new(), |pointer, segment| match segment {
+            serde_path_to_error::Segment::Map { key } => child(&pointer, key),
+            serde_path_to_error::Segment::Seq { index } => format!("{pointer}/{index}"),
+            _ => pointer,
+        });
+        FieldError::new(pointer, "json", error.into_inner().to_string())
+    })
 }
 
 #[cfg(test)]

@@ -361,6 +361,12 @@ schema:
             ("reserved nest", flux("{nest: {cluster: [target_namespace]}}")),
             ("reserved reference", flux("{reference: {provider: {type: string}}}")),
             ("held back and needed", flux("{fields: [id], ordered_by: target_namespace}")),
+            ("star inside", flux("{reserved: [\"a*b\"]}")),
+            (
+                "misspelt extension",
+                NETWORK_POLICY
+                    .replace("target_namespace: {type: string}", "labels: {type: object, x-kubernetes: lables}"),
+            ),
             ("taken path", flux("{path: namespaces}")),
             ("taken list", flux("{list: namespaces}")),
         ];

@@ -5,12 +5,12 @@ use std::fmt;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, HeaderName, StatusCode, header, request::Parts},
 };
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
-use crate::{App, failure::Failure};
+use crate::{App, failure::Failure, observe::RequestId};
 
 /// A bearer token. Kept as a digest: it cannot be printed, and comparing takes the same time for every guess, whatever
 /// its length.
@@ -49,13 +49,27 @@ pub struct Tokens {
     pub read: Token,
     /// May read and write.
     pub write: Token,
+    /// The name of the token that may write, for the audit trail.
+    pub writer: &'static str,
 }
 
 impl Tokens {
-    fn may_read(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = bearer(headers).map(Token::digest) else { return false };
-        (self.read.is(&token) | self.write.is(&token)).into()
+    /// What a request's token allows: nothing, reading, or reading and writing.
+    fn allow(&self, headers: &HeaderMap) -> Option<Allowed> {
+        let token = bearer(headers).map(Token::digest)?;
+        let (read, write) = (self.read.is(&token), self.write.is(&token));
+        match (bool::from(write), bool::from(read)) {
+            (true, _) => Some(Allowed::Write),
+            (false, true) => Some(Allowed::Read),
+            (false, false) => None,
+        }
     }
+}
+
+#[derive(PartialEq, Eq)]
+enum Allowed {
+    Read,
+    Write,
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -70,6 +84,45 @@ impl FromRequestParts<App> for ReadAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        if app.tokens.may_read(&parts.headers) { Ok(Self(())) } else { Err(Failure::unauthorized()) }
+        if app.tokens.allow(&parts.headers).is_some() { Ok(Self(())) } else { Err(Failure::unauthorized()) }
+    }
+}
+
+/// The right to write, proven by a token, with what the audit trail should say about it.
+pub(crate) struct WriteAccess {
+    /// The name of the token.
+    pub(crate) actor: &'static str,
+    /// Why, if the request says so.
+    pub(crate) reason: Option<String>,
+    /// The request.
+    pub(crate) request_id: Option<String>,
+}
+
+const REASON: HeaderName = HeaderName::from_static("x-change-reason");
+const MAX_REASON: usize = 1_000;
+
+impl FromRequestParts<App> for WriteAccess {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        match app.tokens.allow(&parts.headers) {
+            None => return Err(Failure::unauthorized()),
+            Some(Allowed::Read) => {
+                return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", "this token may read and not write"));
+            }
+            Some(Allowed::Write) => {}
+        }
+        let reason = match parts.headers.get(REASON) {
+            None => None,
+            Some(value) => match std::str::from_utf8(value.as_bytes()) {
+                Ok(reason) if reason.len() <= MAX_REASON => Some(reason.trim().to_owned()),
+                _ => {
+                    let detail = format!("X-Change-Reason is text of at most {MAX_REASON} bytes");
+                    return Err(Failure::new(StatusCode::BAD_REQUEST, "invalid-reason", detail));
+                }
+            },
+        };
+        let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
+        Ok(Self { actor: app.tokens.writer, reason: reason.filter(|reason| !reason.is_empty()), request_id })
     }
 }

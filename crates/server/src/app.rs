@@ -6,17 +6,33 @@ use axum::body::Bytes;
 use fleet::{Reader, Snapshot};
 use model::Registry;
 
-use crate::{Clock, access::Tokens, failure::Failure, follower::Status, metrics::Metrics, router};
+use crate::{Clock, Follower, Log, Status, access::Tokens, config::Mode, failure::Failure, metrics::Metrics, router};
 
 /// The application's state; cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
-/// The parts of the state.
+/// What the state is made of.
+pub struct Parts<'a> {
+    /// Sees the newest picture.
+    pub fleet: Reader,
+    /// Brings it; shares its registry, clock, status and log.
+    pub follower: &'a Follower,
+    /// What is served.
+    pub mode: Mode,
+    /// Who may do what.
+    pub tokens: Tokens,
+    /// The description to serve.
+    pub openapi: String,
+}
+
+/// The state.
 pub struct Inner {
     pub(crate) fleet: Reader,
     pub(crate) registry: Arc<Registry>,
     pub(crate) status: Arc<Status>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) mode: Mode,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
     pub(crate) openapi: Bytes,
@@ -25,17 +41,23 @@ pub struct Inner {
 
 impl App {
     /// Wires the parts together.
-    pub fn new(
-        fleet: Reader,
-        registry: Arc<Registry>,
-        status: Arc<Status>,
-        clock: Arc<dyn Clock>,
-        tokens: Tokens,
-        openapi: impl Into<Bytes>,
-    ) -> Result<Self, prometheus::Error> {
-        let paths: Vec<_> = router::routes().into_iter().map(|(path, _)| path).collect();
+    pub fn new(parts: Parts<'_>) -> Result<Self, prometheus::Error> {
+        let Parts { fleet, follower, mode, tokens, openapi } = parts;
+        let Follower { registry, clock, status, log, .. } = follower;
+        let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
+        let paths: Vec<_> = router::routes(mode).into_iter().map(|(path, _)| path).collect();
         let metrics = Metrics::new(&paths, &registry)?;
-        Ok(Self(Arc::new(Inner { fleet, registry, status, clock, tokens, openapi: openapi.into(), metrics })))
+        Ok(Self(Arc::new(Inner {
+            fleet,
+            registry,
+            status,
+            log,
+            mode,
+            clock,
+            tokens,
+            openapi: openapi.into(),
+            metrics,
+        })))
     }
 
     /// The newest picture of the fleet, or the failure to send while there is none.

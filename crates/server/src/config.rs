@@ -4,6 +4,7 @@
 use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 use store::SqliteDsn;
 
 use crate::access::{Token, Tokens};
@@ -59,6 +60,10 @@ struct Args {
     #[arg(long, env = "RESOURCES_DIR", value_name = "DIR", global = true)]
     resources_dir: Option<PathBuf>,
 
+    /// How long changes are kept for audit and revert, such as "90d" or "12h", in mode crud [default: for ever].
+    #[arg(long, env = "HISTORY_RETENTION", value_name = "TIME")]
+    history_retention: Option<String>,
+
     /// The address to listen on.
     #[arg(long, env = "LISTEN_ADDR", value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen_addr: String,
@@ -70,7 +75,7 @@ struct Args {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Subcommands {
-    /// Print the OpenAPI document of this server and its resource types.
+    /// Print the OpenAPI document of this server, in mode crud, and its resource types.
     Openapi,
 }
 
@@ -128,6 +133,8 @@ pub struct Config {
     pub openapi: Option<PathBuf>,
     /// The directory that adds to the built-in types.
     pub resources: Option<PathBuf>,
+    /// How long changes are kept; for ever if nothing is said.
+    pub retention: Option<SignedDuration>,
     /// The address to listen on.
     pub listen: SocketAddr,
     /// What is logged.
@@ -178,14 +185,15 @@ impl Args {
             return bad("AUTH_TOKEN", "it is required: set it to the bearer token that clusters send");
         };
         let read = token("AUTH_TOKEN", &read)?;
-        let write = match &self.crud_auth_token {
-            Some(text) => token("CRUD_AUTH_TOKEN", text)?,
-            None => read.clone(),
+        let (write, writer) = match &self.crud_auth_token {
+            Some(text) => (token("CRUD_AUTH_TOKEN", text)?, "crud-auth-token"),
+            None => (read.clone(), "auth-token"),
         };
         let Ok(listen) = self.listen_addr.parse() else {
             let what = format!("\"{}\" is not an address and a port, such as 0.0.0.0:8080", self.listen_addr);
             return bad("LISTEN_ADDR", what);
         };
+        let retention = self.history_retention.as_deref().map(retention).transpose()?;
         let log = match tracing_subscriber::EnvFilter::try_new(self.rust_log.as_deref().unwrap_or("info")) {
             Ok(filter) => filter,
             Err(error) => return bad("RUST_LOG", error),
@@ -197,10 +205,11 @@ impl Args {
         Ok(Config {
             mode,
             backend,
-            tokens: Tokens { read, write },
+            tokens: Tokens { read, write, writer },
             seed,
             openapi: self.openapi_file,
             resources: self.resources_dir,
+            retention,
             listen,
             log,
         })
@@ -209,6 +218,15 @@ impl Args {
 
 fn bad<T>(name: &'static str, what: impl ToString) -> Result<T, ConfigError> {
     Err(ConfigError::Setting { name, what: what.to_string() })
+}
+
+fn retention(text: &str) -> Result<SignedDuration, ConfigError> {
+    let span = text.parse::<Span>().ok();
+    let time = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
+    match time.filter(SignedDuration::is_positive) {
+        Some(time) => Ok(time),
+        None => bad("HISTORY_RETENTION", format!("\"{text}\" is not a time, such as 90d or 12h")),
+    }
 }
 
 fn token(name: &'static str, text: &str) -> Result<Token, ConfigError> {

@@ -71,6 +71,38 @@ impl Failure {
         failure
     }
 
+    /// A request body that is not what it should be.
+    pub(crate) fn invalid_body(error: FieldError) -> Self {
+        let mut failure = Self::new(StatusCode::BAD_REQUEST, "invalid-body", error.message.clone());
+        failure.0.errors.push(error);
+        failure
+    }
+
+    /// A change that would break rules, all of which are told.
+    pub(crate) fn invalid(errors: Vec<FieldError>) -> Self {
+        let detail = match errors.as_slice() {
+            [only] => only.to_string(),
+            several => format!("{} rules would be broken", several.len()),
+        };
+        Self::unprocessable(&detail, errors)
+    }
+
+    pub(crate) fn unprocessable(detail: &str, errors: Vec<FieldError>) -> Self {
+        let mut failure = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
+        failure.0.errors = errors;
+        failure
+    }
+
+    pub(crate) fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.0.errors = errors;
+        self
+    }
+
+    /// The broken rules that it tells, or itself as one.
+    pub(crate) fn into_errors(self) -> Vec<FieldError> {
+        if self.0.errors.is_empty() { vec![FieldError::new("", self.0.code, self.0.detail)] } else { self.0.errors }
+    }
+
     pub(crate) fn because(mut self, cause: impl ToString) -> Self {
         self.0.cause = Some(cause.to_string());
         self

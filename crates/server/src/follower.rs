@@ -10,7 +10,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +22,7 @@ use serde::Serialize;
 use store::{MemoryStore, SqliteStore, Store, StoreError, Tail};
 
 use crate::{
-    Clock,
+    Clock, Log,
     config::Backend,
     seeding::{self, SeedingError},
 };
@@ -77,11 +77,17 @@ pub struct Status {
     /// Milliseconds of uptime at which the picture was last known to be at the head.
     synced: AtomicU64,
     store: ArcSwap<StoreStatus>,
+    /// A log that lost its end is not to be trusted again when it has grown another.
+    lost_end: AtomicBool,
 }
 
 impl Default for Status {
     fn default() -> Self {
-        Self { synced: AtomicU64::new(0), store: ArcSwap::from_pointee(StoreStatus::Starting) }
+        Self {
+            synced: AtomicU64::new(0),
+            store: ArcSwap::from_pointee(StoreStatus::Starting),
+            lost_end: AtomicBool::new(false),
+        }
     }
 }
 
@@ -119,6 +125,8 @@ pub struct Follower {
     pub clock: Arc<dyn Clock>,
     /// What others may know.
     pub status: Arc<Status>,
+    /// The hold of others on the log.
+    pub log: Arc<Log>,
 }
 
 impl Follower {
@@ -129,6 +137,7 @@ impl Follower {
             store = self.insist(|| async { Ok(self.backend.open().await?) }) => store?,
             () = &mut stop => return Ok(()),
         };
+        self.log.opened(store.clone());
         let ended = tokio::select! {
             fatal = self.follow(&*store, writer) => fatal.map(|never| match never {}),
             () = &mut stop => Ok(()),
@@ -148,6 +157,10 @@ impl Follower {
         tracing::info!(revision = fleet.revision().0, clusters = fleet.clusters().count(), "the fleet is loaded");
         loop {
             store.wake().await;
+            if self.status.lost_end.load(Ordering::Relaxed) {
+                self.status.turn(StoreStatus::Behind);
+                continue;
+            }
             match store.changes_after(fleet.revision(), BATCH).await {
                 // So far behind that the changes are forgotten: the picture itself is still there.
                 Err(StoreError::Pruned { .. }) => match self.load(store).await {
@@ -191,8 +204,8 @@ impl Follower {
             Err(error) => return self.hold(StoreStatus::Unavailable, &format!("the log cannot be read: {error}")),
         };
         let here = fleet.revision();
-        // A log that lost its end is not to be trusted again when it has grown another.
-        if tail.head < here || self.status.store() == StoreStatus::Behind {
+        if tail.head < here {
+            self.status.lost_end.store(true, Ordering::Relaxed);
             let what = format!("the log ended at revision {}, before the picture at {here}", tail.head);
             return self.hold(StoreStatus::Behind, &what);
         }
@@ -223,7 +236,10 @@ impl Follower {
             tracing::warn!(rule = problem.rule.name(), "a document has a problem: {problem}");
         }
         match writer.publish(Arc::new(next.clone())) {
-            Ok(()) => *fleet = next,
+            Ok(()) => {
+                *fleet = next;
+                self.log.published(fleet.revision());
+            }
             Err(error) => self.hold(StoreStatus::Behind, &error.to_string()),
         }
     }

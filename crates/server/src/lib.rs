@@ -6,22 +6,30 @@
 
 mod access;
 mod app;
+mod body;
 mod clock;
 pub mod config;
 mod failure;
 mod follower;
 mod handlers;
 mod listener;
+mod log;
 mod metrics;
 mod observe;
 mod openapi;
+mod precondition;
+mod query;
+mod retention;
 mod router;
 mod seeding;
+mod writing;
 
 pub use access::{Token, Tokens};
-pub use app::App;
+pub use app::{App, Parts};
 pub use clock::{Clock, SystemClock};
 pub use follower::{Fatal, Follower, Status, StoreStatus};
 pub use listener::{Limits, serve};
+pub use log::Log;
 pub use openapi::document as openapi_document;
+pub use retention::retain;
 pub use router::router;

@@ -9,9 +9,9 @@ use std::{
 
 use model::Registry;
 use server::{
-    App, Clock, Fatal, Follower, Limits, Status, SystemClock,
-    config::{self, Command, Config, ConfigError},
-    openapi_document, router, serve,
+    App, Fatal, Follower, Limits, Log, Parts, Status, SystemClock,
+    config::{self, Command, Config, ConfigError, Mode},
+    openapi_document, retain, router, serve,
 };
 use tokio::{
     net::TcpListener,
@@ -48,7 +48,7 @@ fn registry(resources: Option<&Path>) -> Result<Registry, Fatal> {
 }
 
 fn print_openapi(resources: Option<&Path>) -> Result<(), Fatal> {
-    let text = openapi_document(&registry(resources)?).map_err(Fatal::other)?;
+    let text = openapi_document(&registry(resources)?, Mode::Crud).map_err(Fatal::other)?;
     std::io::stdout().write_all(text.as_bytes()).map_err(Fatal::other)
 }
 
@@ -64,13 +64,19 @@ async fn run(config: Config) -> Result<(), Fatal> {
     let openapi = match &config.openapi {
         Some(file) => std::fs::read_to_string(file)
             .map_err(|error| Fatal::Setting(format!("OPENAPI_FILE: {}: {error}", file.display())))?,
-        None => openapi_document(&registry).map_err(Fatal::other)?,
+        None => openapi_document(&registry, config.mode).map_err(Fatal::other)?,
     };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let status = Arc::new(Status::default());
     let (writer, reader) = fleet::fleet();
-    let app = App::new(reader, registry.clone(), status.clone(), clock.clone(), config.tokens, openapi)
-        .map_err(Fatal::other)?;
+    let follower = Follower {
+        backend: config.backend,
+        seed: config.seed,
+        registry,
+        clock: Arc::new(SystemClock::start()),
+        status: Arc::new(Status::default()),
+        log: Arc::new(Log::default()),
+    };
+    let parts = Parts { fleet: reader, follower: &follower, mode: config.mode, tokens: config.tokens, openapi };
+    let app = App::new(parts).map_err(Fatal::other)?;
 
     let listener = TcpListener::bind(config.listen)
         .await
@@ -78,7 +84,6 @@ async fn run(config: Config) -> Result<(), Fatal> {
     let address = listener.local_addr().map_err(Fatal::other)?;
     tracing::info!(%address, mode = %config.mode, version = env!("CARGO_PKG_VERSION"), "listening");
 
-    let follower = Follower { backend: config.backend, seed: config.seed, registry, clock, status };
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate()).map_err(Fatal::other)?,
         signal(SignalKind::interrupt()).map_err(Fatal::other)?,
@@ -89,6 +94,9 @@ async fn run(config: Config) -> Result<(), Fatal> {
             _ = interrupt.recv() => {}
         }
     };
+    if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
+        tokio::spawn(retain(follower.log.clone(), follower.clock.clone(), keep));
+    }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
     tokio::select! {

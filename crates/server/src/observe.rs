@@ -2,31 +2,28 @@
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
-use crate::{App, failure::Failure, metrics::UNMATCHED};
+use crate::{App, body, failure::Failure, metrics::UNMATCHED};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The largest request body.
-const MAX_BODY: u64 = 1024 * 1024;
+/// The id of a request, for whoever handles it.
+#[derive(Clone)]
+pub(crate) struct RequestId(pub(crate) String);
 
 /// Measures a request and logs its failure, once.
-pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let start = app.clock.uptime();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let id = request_id(&request);
-    let too_large = content_length(&request).is_some_and(|length| length > MAX_BODY);
-    let mut response = if too_large {
-        let detail = format!("a request body has at most {MAX_BODY} bytes");
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).into_response()
-    } else {
-        next.run(request).await
-    };
+    request.extensions_mut().insert(RequestId(id.to_str().unwrap_or_default().to_owned()));
+    let too_large = content_length(&request).is_some_and(|length| length > body::MAX_BYTES as u64);
+    let mut response = if too_large { body::too_large().into_response() } else { next.run(request).await };
 
     let took = app.clock.uptime().saturating_sub(start);
     let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);

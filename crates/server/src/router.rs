@@ -7,24 +7,28 @@ use axum::{
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, post, put},
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     App,
     access::ReadAccess,
+    config::Mode,
     failure::Failure,
     handlers::{
-        flux_clusters::flux_clusters, flux_inputs::flux_inputs, health::health, metrics::metrics, openapi::openapi,
-        problems::problems, ready::ready,
+        batch::batch, bulk_patch::bulk_patch, change::change, changes::changes, cluster_inputs::cluster_inputs,
+        cluster_patches, create::create, delete::delete, flux_clusters::flux_clusters, flux_inputs::flux_inputs,
+        get::get as get_document, health::health, history::history, list::list, metrics::metrics, openapi::openapi,
+        patch::patch, problems::problems, ready::ready, references, replace::replace, restore::restore,
+        revert_change::revert_change, revert_document::revert_document, stream::stream,
     },
     observe::observe,
 };
 
-/// Every route. Who may call it is in what its handler takes.
-pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
-    vec![
+/// Every route of a mode. Who may call it is in what its handler takes.
+pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
+    let mut routes = vec![
         // Flux Operator, with the read token.
         ("/api/v2/flux/clusters/{cluster_dns}/{type}", get(flux_inputs)),
         ("/api/v2/flux/clusters", get(flux_clusters)),
@@ -35,12 +39,36 @@ pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/ready", get(ready)),
         ("/openapi.yaml", get(openapi)),
         ("/metrics", get(metrics)),
-    ]
+    ];
+    if mode == Mode::Crud {
+        routes.extend([
+            // Operators: reading with the read token, writing with the write token.
+            ("/{type}", get(list).post(create).patch(bulk_patch)),
+            ("/{type}/{id}", get(get_document).put(replace).patch(patch).delete(delete)),
+            ("/{type}/{id}/history", get(history)),
+            ("/{type}/{id}/revert", post(revert_document)),
+            ("/clusters/{id}/restore", post(restore)),
+            ("/clusters/{id}/inputs/{type}", get(cluster_inputs)),
+            (
+                "/clusters/{id}/patches/{component}",
+                put(cluster_patches::set).patch(cluster_patches::merge).delete(cluster_patches::remove),
+            ),
+            ("/clusters/{id}/{type}/{ref_id}", put(references::assign).delete(references::unassign)),
+            ("/batch", post(batch)),
+            // Auditors, with the read token; reverting with the write token.
+            ("/changes", get(changes)),
+            ("/changes/stream", get(stream)),
+            ("/changes/{revision}", get(change)),
+            ("/changes/{revision}/revert", post(revert_change)),
+        ]);
+    }
+    routes
 }
 
 /// The whole API.
 pub fn router(app: App) -> Router {
-    let router = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    let router =
+        routes(app.mode).into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)

@@ -163,6 +163,10 @@ impl Declaration {
         if let Some(name) = &self.ordered_by {
             known(name, child(FLUX, "ordered_by"))?;
         }
+        if let Some(at) = self.reserved.iter().position(|name| name.trim_end_matches('*').contains('*')) {
+            return Err(Refusal::new(format!("{FLUX}/reserved/{at}"), "a '*' stands at the end only"));
+        }
+        check_extensions(&self.schema, &self.schema_pointer)?;
         let needed = self.ordered_by.iter().chain(self.nests.iter().flat_map(|nest| &nest.fields));
         for name in needed {
             if self.fields.as_ref().is_some_and(|only| !only.contains(name)) {
@@ -223,14 +227,7 @@ impl Declaration {
 }
 
 fn decode<'de, T: Deserialize<'de>>(value: &'de Value, base: &str) -> Result<T, Refusal> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let pointer = error.path().iter().fold(base.to_owned(), |pointer, segment| match segment {
-            serde_path_to_error::Segment::Map { key } => child(&pointer, key),
-            serde_path_to_error::Segment::Seq { index } => format!("{pointer}/{index}"),
-            _ => pointer,
-        });
-        Refusal::new(pointer, error.into_inner().to_string())
-    })
+    crate::decode(value).map_err(|error| Refusal::new(format!("{base}{}", error.pointer), error.message))
 }
 
 /// The schema of one document, with an id, and where it stands: `schema.items` in Firestone's form, else `schema`.
@@ -312,6 +309,24 @@ fn nests(block: Map) -> Result<Vec<Nest>, Refusal> {
         Err(_) => Err(Refusal::new(child(&child(FLUX, "nest"), &name), "a nest is a list of field names")),
     };
     block.into_iter().map(nest).collect()
+}
+
+/// Whether our own words in a schema are ones that we know.
+fn check_extensions(schema: &Value, pointer: &str) -> Result<(), Refusal> {
+    let Value::Object(map) = schema else { return Ok(()) };
+    for (name, value) in map {
+        let pointer = child(pointer, name);
+        match (name.as_str(), value) {
+            ("x-kubernetes", value) if !["labels", "annotations"].map(Value::from).contains(value) => {
+                return Err(Refusal::new(pointer, "x-kubernetes is \"labels\" or \"annotations\""));
+            }
+            ("x-rules", value) if !value.is_array() => {
+                return Err(Refusal::new(pointer, "x-rules is a list of schemas"));
+            }
+            (_, value) => check_extensions(value, &pointer)?,
+        }
+    }
+    Ok(())
 }
 
 /// The defaults that a schema declares for its fields.

@@ -3,8 +3,8 @@
 use super::ResourceType;
 use crate::{FieldError, Id, Map, Value, kubernetes, yaml::child};
 
-/// The largest integer that survives: Flux reads numbers as 64-bit floats.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
+/// The largest number that survives: Flux reads numbers as 64-bit floats, in which every smaller integer is exact.
+const MAX_NUMBER: f64 = 9_007_199_254_740_991.0;
 
 pub(super) fn check(ty: &ResourceType, fields: &Map) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -47,16 +47,13 @@ fn check_map(map: &Map, schema: Option<&Value>, pointer: &str, errors: &mut Vec<
 fn check_value(value: &Value, schema: Option<&Value>, pointer: &str, errors: &mut Vec<FieldError>) {
     match value {
         // Where the schema gives a type, it speaks of null itself.
-        Value::Null if schema.and_then(|schema| schema.get("type")).is_none() => {
+        Value::Null if schema.is_none_or(|schema| schema.get("type").or(schema.get("nullable")).is_none()) => {
             let message = "null vanishes on its way to the cluster: leave the field out";
             errors.push(FieldError::new(pointer, "null", message));
         }
-        Value::Number(number) => {
-            let integer = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
-            if integer.is_some_and(|integer| integer > MAX_INTEGER) {
-                let message = "integers beyond 2^53 lose digits on their way to the cluster: write a string";
-                errors.push(FieldError::new(pointer, "number-range", message));
-            }
+        Value::Number(number) if number.as_f64().is_none_or(|number| number.abs() > MAX_NUMBER) => {
+            let message = "numbers beyond 2^53 lose digits on their way to the cluster";
+            errors.push(FieldError::new(pointer, "number-range", message));
         }
         Value::Array(items) => {
             let schema = schema.and_then(|schema| schema.get("items"));

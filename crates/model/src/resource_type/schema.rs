@@ -28,8 +28,10 @@ pub(crate) fn strict(declared: &Value) -> Value {
         schema.insert("additionalProperties".to_owned(), json!(false));
     }
     // Conditions, which OpenAPI 3.0 has no word for.
-    if let Some(rules) = declared.get("x-rules") {
-        schema.insert("allOf".to_owned(), rules.clone());
+    if let Some(Value::Array(rules)) = declared.get("x-rules")
+        && let Value::Array(all) = schema.entry("allOf").or_insert_with(|| json!([]))
+    {
+        all.extend(rules.iter().cloned());
     }
     if declared.get("nullable") == Some(&json!(true)) {
         if let Some(Value::String(name)) = schema.get("type").cloned() {

@@ -158,17 +158,74 @@ fn a_type_added_as_a_file_is_served_without_a_change_of_code() {
 
 #[test]
 fn the_committed_description_is_the_one_that_is_served() {
-    let server = Server::demo();
+    let server = Server::crud();
     let description = server.get_open("/openapi.yaml").body;
     let committed = std::fs::read_to_string(repository("openapi/openapi.yaml")).unwrap();
     assert!(description == committed, "openapi/openapi.yaml has drifted: run `make generate`");
-    let document = model::yaml::read(&description).unwrap().value;
-    let paths: Vec<_> = document["paths"].as_object().unwrap().keys().cloned().collect();
-    for path in paths {
-        let path = path.replace("{cluster_dns}", DEMO);
-        let answer = server.get(&path);
-        assert_eq!(answer.status, 200, "{path} is described and must answer: {}", answer.body);
+}
+
+/// The operations that a description holds, as method and path with examples in the place of parameters.
+fn operations(server: &Server) -> Vec<(String, String)> {
+    let document = model::yaml::read(&server.get_open("/openapi.yaml").body).unwrap().value;
+    let paths = document["paths"].as_object().unwrap().clone();
+    let operations = paths.into_iter().flat_map(|(path, methods)| {
+        let path = path.replace("{cluster_dns}", DEMO).replace("{revision}", "1").replace("{component}", "podinfo");
+        let path = path
+            .replace("/clusters/{id}", "/clusters/demo-cluster-01")
+            .replace("{ref_id}", "podinfo")
+            .replace("{id}", "podinfo");
+        let methods: Vec<_> = methods.as_object().unwrap().keys().cloned().collect();
+        methods.into_iter().map(move |method| (method.to_uppercase(), path.clone()))
+    });
+    operations.collect()
+}
+
+#[test]
+fn every_described_route_answers() {
+    for (server, least) in [(Server::demo(), 9), (Server::crud(), 55)] {
+        let operations = operations(&server);
+        assert!(operations.len() >= least, "{operations:?}");
+        for (method, path) in operations.iter().filter(|(_, path)| path != "/changes/stream") {
+            // Without a body and with a query that nothing takes, nothing is changed and what is asked is understood.
+            let answer = if method == "GET" {
+                server.get(path)
+            } else {
+                server.write(method, &format!("{path}?no=1"), &json!({}), &[])
+            };
+            let code = if answer.status < 300 { Value::Null } else { answer.json()["code"].clone() };
+            let unknown = [json!("not-found"), json!("method-not-allowed")].contains(&code)
+                && !answer.body.contains("there is no");
+            assert!(
+                !unknown && answer.status < 500,
+                "{method} {path} is described and does not answer: {}",
+                answer.body
+            );
+        }
     }
+}
+
+/// Each route of the router, probed with every method: what answers must be described.
+#[test]
+fn every_route_is_described() {
+    let server = Server::crud();
+    let described = operations(&server);
+    let paths: std::collections::BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
+    for path in paths.iter().filter(|path| *path != "/changes/stream") {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let answer = server.write(method, &format!("{path}?no=1"), &json!({}), &[]);
+            let served = answer.status != 405;
+            let told = described.contains(&(method.to_owned(), path.clone()));
+            assert_eq!(served, told, "{method} {path}: served {served}, described {told}");
+        }
+    }
+    let metrics = server.get_open("/metrics").body;
+    let routes: std::collections::BTreeSet<_> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("flux_resourceset_http_request_duration_seconds_count{route=\""))
+        .filter_map(|rest| rest.split_once("\"} "))
+        .filter(|(route, count)| *route != "unmatched" && *route != "/changes/stream" && *count == "0")
+        .collect();
+    assert!(routes.is_empty(), "these routes are not described: {routes:?}");
 }
 
 #[test]

@@ -137,6 +137,12 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
     server.append(&[("namespace", "d", put(&json!({"id": "d"})))]);
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "another history does not make it good");
+    let aside = server.folder.path().join("aside.db");
+    fs::rename(server.database(), &aside).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    fs::rename(&aside, server.database()).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "and neither does a break");
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
 }
 
@@ -198,6 +204,15 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
         assert_eq!((answer.status, &answer.json()["code"]), (500, &json!(code)));
         assert_ne!(server.get("/problems").json(), json!([]));
     }
+
+    // The same with a built-in type, whose list the cluster's schema still declares.
+    let built_in = fs::read_to_string(repository("resources/namespace.yaml")).unwrap();
+    let types = tempfile::tempdir().unwrap();
+    fs::write(types.path().join("namespace.yaml"), built_in.replace("list: namespaces", "list: spaces")).unwrap();
+    let demo = repository("data/seed.json");
+    let server =
+        Server::start(&[("SEED_FILE", demo.to_str().unwrap()), ("RESOURCES_DIR", types.path().to_str().unwrap())]);
+    assert_eq!(server.poll(DEMO, "namespaces").json()["code"], json!("unread-list"));
 }
 
 #[test]

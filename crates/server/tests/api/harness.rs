@@ -129,7 +129,59 @@ impl Server {
         self.get(&format!("/api/v2/flux/clusters/{dns}/{rest}"))
     }
 
+    /// Starts a server that takes changes, with the demo seed.
+    pub(crate) fn crud() -> Self {
+        Self::start(&[("API_MODE", "crud"), ("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
+    }
+
+    /// Starts a server that takes changes, with a seed.
+    pub(crate) fn crud_with(seed: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        Self::start_in(Arc::new(folder), &[("API_MODE", "crud"), ("SEED_FILE", "seed.json")])
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.write("POST", path, body, &[])
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
+        self.write("PUT", path, body, &[])
+    }
+
+    pub(crate) fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.write("PATCH", path, body, &[])
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.request("DELETE", path, Some(&format!("Bearer {WRITE}")))
+    }
+
+    /// A change, with the write token and more headers.
+    pub(crate) fn write(&self, method: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut all = vec![("authorization", "Bearer write-token")];
+        if !headers.iter().any(|(name, _)| *name == "content-type") {
+            all.push(("content-type", "application/json"));
+        }
+        all.extend(headers);
+        self.exchange(method, path, &all, Some(body.to_string()))
+    }
+
+    /// The status of a change that may find the server gone.
+    pub(crate) fn try_write(&self, method: &str, path: &str, body: &Value) -> Option<u16> {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let uri = format!("http://{}{path}", self.address);
+        let request =
+            ureq::http::Request::builder().method(method).uri(uri).header("authorization", "Bearer write-token");
+        agent.run(request.body(body.to_string()).unwrap()).ok().map(|response| response.status().as_u16())
+    }
+
     pub(crate) fn request(&self, method: &str, path: &str, authorization: Option<&str>) -> Answer {
+        let headers: Vec<_> = authorization.map(|value| ("authorization", value)).into_iter().collect();
+        self.exchange(method, path, &headers, None)
+    }
+
+    pub(crate) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<String>) -> Answer {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .allow_non_standard_methods(true)
@@ -137,10 +189,13 @@ impl Server {
             .build()
             .into();
         let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
-        if let Some(authorization) = authorization {
-            request = request.header("authorization", authorization);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
-        let mut response = agent.run(request.body(()).unwrap()).unwrap();
+        let mut response = match body {
+            Some(body) => agent.run(request.body(body).unwrap()).unwrap(),
+            None => agent.run(request.body(()).unwrap()).unwrap(),
+        };
         let headers = response.headers().clone();
         let content_type = headers.get("content-type").map_or("", |value| value.to_str().unwrap()).to_owned();
         let body = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string().unwrap();

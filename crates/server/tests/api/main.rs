@@ -6,4 +6,5 @@ mod book;
 mod connections;
 mod first_law;
 mod harness;
+mod operators;
 mod settings;

@@ -1,0 +1,60 @@
+//! Who refers to a definition, at a point of a draft, and how they let go of it.
+
+use std::collections::BTreeSet;
+
+use model::{Id, Map, ResourceType, Value};
+
+use super::{Draft, EditError};
+
+impl Draft<'_> {
+    /// Makes sure that nobody refers to a definition any more: takes the references away, or refuses.
+    pub(super) fn release(&mut self, ty: &ResourceType, id: &Id, cascade: bool) -> Result<(), EditError> {
+        let Some(clusters) = self.fleet.registry().by_kind(ResourceType::CLUSTER) else { return Ok(()) };
+        let mut by = Vec::new();
+        for cluster in self.candidates(clusters, self.fleet.referrers(ty, id).cloned().collect()) {
+            let Ok(mut fields) = self.fields(clusters, &cluster) else { continue };
+            if drop_item(&mut fields, &ty.list, |item| item["id"] == id.as_str()) {
+                by.push(format!("{}/{cluster}", clusters.kind));
+                if ty.patchable
+                    && let Some(Value::Object(patches)) = fields.get_mut("patches")
+                {
+                    patches.shift_remove(id.as_str());
+                }
+                if cascade {
+                    self.put(clusters, &cluster, &fields);
+                }
+            }
+        }
+        if let Some(field) = &ty.ordered_by {
+            let all = self.fleet.documents(ty).map(|document| document.id.clone()).collect();
+            for dependant in self.candidates(ty, all) {
+                let Ok(mut fields) = self.fields(ty, &dependant) else { continue };
+                if dependant != *id && drop_item(&mut fields, field, |item| item == id.as_str()) {
+                    by.push(format!("{}/{dependant}", ty.kind));
+                    if cascade {
+                        self.put(ty, &dependant, &fields);
+                    }
+                }
+            }
+        }
+        if by.is_empty() || cascade {
+            Ok(())
+        } else {
+            Err(EditError::Referenced { kind: ty.kind.clone(), id: id.clone(), by })
+        }
+    }
+
+    /// Documents of the snapshot, and those that this draft writes.
+    fn candidates(&self, ty: &ResourceType, mut known: BTreeSet<Id>) -> BTreeSet<Id> {
+        known.extend(self.ops.keys().filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()));
+        known
+    }
+}
+
+/// Takes items out of a list; whether there were any.
+fn drop_item(fields: &mut Map, list: &str, is: impl Fn(&Value) -> bool) -> bool {
+    let Some(Value::Array(items)) = fields.get_mut(list) else { return false };
+    let before = items.len();
+    items.retain(|item| !is(item));
+    items.len() < before
+}

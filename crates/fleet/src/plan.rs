@@ -1,0 +1,177 @@
+//! What a change would do: to documents, and to what each cluster gets. Computed by the code that serves polls.
+
+use std::collections::BTreeMap;
+
+use model::{Id, Kind, Map, Op, Value, Write, yaml};
+use serde::Serialize;
+
+use crate::{Snapshot, review::affected};
+
+/// A change, told before it is made.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// Always true: nothing was written.
+    pub dry_run: bool,
+    /// The revision on which the plan was made.
+    pub revision: u64,
+    /// The documents that would be written.
+    pub documents: Vec<DocumentPlan>,
+    /// The clusters that would get something else.
+    pub clusters: Vec<ClusterPlan>,
+    /// How many clusters and inputs, by environment.
+    pub totals: BTreeMap<String, Totals>,
+}
+
+/// What would happen to a document.
+#[derive(Debug, Serialize)]
+pub struct DocumentPlan {
+    /// The kind.
+    pub kind: Kind,
+    /// The id.
+    pub id: Id,
+    /// `put`, `retire` or `remove`.
+    pub op: &'static str,
+    /// Every value that would be another.
+    pub diff: Vec<Difference>,
+}
+
+/// One value before and after; one that is missing was not or would not be there.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// The value before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The value after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What a cluster would get differently.
+#[derive(Debug, Serialize)]
+pub struct ClusterPlan {
+    /// The cluster.
+    pub id: Id,
+    /// Its environment.
+    pub environment: String,
+    /// By type.
+    pub inputs: BTreeMap<String, InputPlan>,
+}
+
+/// The ids of inputs that would come, change or go.
+#[derive(Debug, Default, Serialize)]
+pub struct InputPlan {
+    /// Flux would create what these render.
+    pub added: Vec<String>,
+    /// Flux would apply what these render anew.
+    pub changed: Vec<String>,
+    /// Flux would delete what these rendered.
+    pub removed: Vec<String>,
+}
+
+/// Counts.
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    /// Clusters that would get something else.
+    pub clusters: usize,
+    /// Inputs that would come.
+    pub added: usize,
+    /// Inputs that would change.
+    pub changed: usize,
+    /// Inputs that would go.
+    pub removed: usize,
+}
+
+impl Plan {
+    /// The plan of the step from one snapshot to the next.
+    #[must_use]
+    pub fn of(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Self {
+        let documents = writes.iter().map(|write| document_plan(before, write)).collect();
+        let mut plan = Self {
+            dry_run: true,
+            revision: before.revision().0,
+            documents,
+            clusters: Vec::new(),
+            totals: BTreeMap::new(),
+        };
+        for (id, types) in affected(before, after, writes) {
+            let inputs: BTreeMap<_, _> = after
+                .registry()
+                .definitions()
+                .filter(|ty| types.contains(&ty.position))
+                .filter_map(|ty| Some((ty.path.clone(), input_plan(before, after, &id, ty)?)))
+                .collect();
+            if inputs.is_empty() {
+                continue;
+            }
+            let environment = environment(after, &id).or_else(|| environment(before, &id)).unwrap_or_default();
+            let totals = plan.totals.entry(environment.clone()).or_default();
+            totals.clusters += 1;
+            for input in inputs.values() {
+                totals.added += input.added.len();
+                totals.changed += input.changed.len();
+                totals.removed += input.removed.len();
+            }
+            plan.clusters.push(ClusterPlan { id, environment, inputs });
+        }
+        plan
+    }
+}
+
+fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
+    fleet.cluster(id)?.identity.get("environment")?.as_str().map(str::to_owned)
+}
+
+fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {
+    let known = before.registry().by_kind(write.kind.as_str()).and_then(|ty| before.document(ty, &write.id));
+    // A tombstone says nothing to anybody: what it said once is before, what it says now is nothing.
+    let said = |op: &Op| match op {
+        Op::Put(body) => body.fields().ok().map(Value::Object),
+        Op::Retire(_) | Op::Remove => None,
+    };
+    let (was, is) = (known.and_then(|document| said(&document.op())), said(&write.op));
+    let mut diff = Vec::new();
+    compare("", was.as_ref(), is.as_ref(), &mut diff);
+    DocumentPlan { kind: write.kind.clone(), id: write.id.clone(), op: write.op.name(), diff }
+}
+
+/// Tells values apart, as deep as both are objects.
+fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &mut Vec<Difference>) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            for (name, value) in before {
+                compare(&yaml::child(pointer, name), Some(value), after.get(name), diff);
+            }
+            for (name, value) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+                compare(&yaml::child(pointer, name), None, Some(value), diff);
+            }
+        }
+        (before, after) => {
+            diff.push(Difference { pointer: pointer.to_owned(), before: before.cloned(), after: after.cloned() });
+        }
+    }
+}
+
+/// What one cluster would get differently of one type; none if nothing.
+fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::ResourceType) -> Option<InputPlan> {
+    // Review has refused changes after which an answer cannot be given; before, there may be none.
+    let inputs = |fleet: &Snapshot| -> BTreeMap<String, Map> {
+        let cluster = fleet.cluster(id);
+        let inputs = cluster.and_then(|cluster| fleet.resolve(cluster, ty).ok()).unwrap_or_default();
+        inputs.into_iter().map(|input| (input["id"].as_str().unwrap_or_default().to_owned(), input)).collect()
+    };
+    let (was, is) = (inputs(before), inputs(after));
+    let mut plan = InputPlan::default();
+    for (id, input) in &is {
+        match was.get(id) {
+            None => plan.added.push(id.clone()),
+            Some(known) if known != input => plan.changed.push(id.clone()),
+            Some(_) => {}
+        }
+    }
+    plan.removed.extend(was.into_keys().filter(|id| !is.contains_key(id)));
+    let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
+    (!nothing).then_some(plan)
+}

@@ -1,0 +1,109 @@
+//! Whether a change may be: no saved state can stall a cluster or make its answers shorter than they were meant.
+//!
+//! A change is reviewed on the picture that it would make. What was wrong before it is not held against it; whatever
+//! it would newly break is, in every cluster that it touches, by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Change, FieldError, Id, Op, ResourceType, Value, Write, yaml};
+
+use crate::{Answer, Cluster, Empty, Problem, Refusal, Snapshot};
+
+/// The largest integer that survives the way to a cluster.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// A change that may not be.
+#[derive(Debug)]
+pub struct Objections(pub Vec<FieldError>);
+
+/// The snapshot that a change would make, or every rule that it would break.
+pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections> {
+    let mut errors = Vec::new();
+    for write in &change.writes {
+        check_document(before, write, &mut errors);
+    }
+    match before.apply(change) {
+        Ok(after) => {
+            check_consequences(before, &after, &change.writes, &mut errors);
+            errors.sort();
+            errors.dedup();
+            if errors.is_empty() { Ok(after) } else { Err(Objections(errors)) }
+        }
+        // A document that cannot even be read breaks a rule that is told already.
+        Err(error) if errors.is_empty() => Err(Objections(vec![FieldError::new("", "unreadable", error.to_string())])),
+        Err(_) => {
+            errors.sort();
+            Err(Objections(errors))
+        }
+    }
+}
+
+/// What the change would newly break in any document or answer.
+fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], errors: &mut Vec<FieldError>) {
+    let known: BTreeSet<&Problem> = before.problems().collect();
+    for problem in after.problems().filter(|problem| !known.contains(problem)) {
+        let error = FieldError::new(&problem.pointer, problem.rule.name(), &problem.message);
+        errors.push(error.of(&problem.kind, &problem.id));
+    }
+    // An answer that cannot be given for a reason that is told already needs no second telling.
+    if errors.is_empty() {
+        for (id, types) in affected(before, after, writes) {
+            check_answers(before, after, &id, &types, errors);
+        }
+    }
+}
+
+/// A document by itself.
+fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>) {
+    let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return };
+    let Ok(fields) = body.fields() else { return };
+    errors.extend(ty.check(&fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
+    if let Some(Value::Object(patches)) = fields.get("patches").filter(|_| ty.is_cluster()) {
+        for (component, patches) in patches {
+            for (key, value) in patches.as_object().into_iter().flatten() {
+                let integer = value.as_str().and_then(|text| text.parse::<i64>().ok());
+                if integer.is_some_and(|integer| integer.unsigned_abs() > MAX_INTEGER) {
+                    let pointer = yaml::child(&yaml::child("/patches", component), key);
+                    let message = "Helm reads this as a number, and beyond 2^53 it loses digits on its way";
+                    errors.push(FieldError::new(pointer, "number-range", message).of(&write.kind, &write.id));
+                }
+            }
+        }
+    }
+}
+
+fn check_answers(before: &Snapshot, after: &Snapshot, id: &Id, types: &BTreeSet<usize>, errors: &mut Vec<FieldError>) {
+    let Some(cluster) = after.cluster(id).filter(|cluster| cluster.is_live()) else { return };
+    for ty in after.registry().definitions().filter(|ty| types.contains(&ty.position)) {
+        let Err(refusal) = answer(after, cluster, ty) else { continue };
+        let was_refused = before.cluster(id).is_some_and(|cluster| answer(before, cluster, ty).is_err());
+        if !was_refused {
+            let error = FieldError::new(format!("/{}", ty.list), refusal.code(), refusal.to_string());
+            errors.push(error.of(&cluster.document.kind, id));
+        }
+    }
+}
+
+fn answer(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType) -> Result<Answer, Refusal> {
+    fleet.inputs(cluster, ty, Empty::Bare)
+}
+
+/// The clusters that a change can make a difference to, each with the positions of the types that it can.
+pub(crate) fn affected(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> BTreeMap<Id, BTreeSet<usize>> {
+    let mut affected: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
+    for write in writes {
+        match after.registry().by_kind(write.kind.as_str()) {
+            Some(ty) if ty.is_cluster() => {
+                let all = after.registry().definitions().map(|ty| ty.position);
+                affected.entry(write.id.clone()).or_default().extend(all);
+            }
+            Some(ty) => {
+                for cluster in before.referrers(ty, &write.id).chain(after.referrers(ty, &write.id)) {
+                    affected.entry(cluster.clone()).or_default().insert(ty.position);
+                }
+            }
+            None => {}
+        }
+    }
+    affected
+}

@@ -1,0 +1,104 @@
+//! Request bodies: JSON, of a bounded size, in a bounded time.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Bytes, to_bytes},
+    extract::{FromRequest, Request},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, HeaderName},
+    },
+};
+use model::{FieldError, Map, Patch, Value};
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+/// The largest body. A batch of a thousand clusters has a few megabytes.
+pub(crate) const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// The time in which a body must be here.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(crate) fn too_large() -> Failure {
+    let detail = format!("a request body has at most {MAX_BYTES} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+}
+
+async fn read(request: Request) -> Result<Bytes, Failure> {
+    match tokio::time::timeout(TIMEOUT, to_bytes(request.into_body(), MAX_BYTES)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => Err(too_large().because(error)),
+        Err(_) => {
+            Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time"))
+        }
+    }
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = model::decode(&mut json).map_err(Failure::invalid_body)?;
+    json.end().map_err(|error| Failure::invalid_body(FieldError::new("", "json", error.to_string())))?;
+    Ok(value)
+}
+
+/// A JSON body of a type.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        decode(&read(request).await?).map(Self)
+    }
+}
+
+/// A JSON object, or nothing, which is an empty one.
+pub(crate) struct Fields(pub(crate) Map);
+
+impl<S: Sync> FromRequest<S> for Fields {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let bytes = read(request).await?;
+        if bytes.is_empty() { Ok(Self(Map::new())) } else { decode(&bytes).map(Self) }
+    }
+}
+
+/// The kinds of patches, by their media types; plain JSON is a merge patch.
+pub(crate) const PATCHES: [&str; 4] = [
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/json",
+];
+
+/// A patch, of the kind that its media type says.
+pub(crate) struct PatchBody(pub(crate) Patch);
+
+impl<S: Sync> FromRequest<S> for PatchBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PATCHES[3]);
+        let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let merge = |value: Value| match value {
+            Value::Object(_) => Ok(value),
+            _ => Err(Failure::invalid_body(FieldError::new("", "json", "a merge patch is an object"))),
+        };
+        if !PATCHES.contains(&media.as_str()) {
+            const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+            let known = HeaderValue::try_from(PATCHES.join(", ")).unwrap_or(HeaderValue::from_static("*/*"));
+            let detail = format!("a patch is one of {}", PATCHES.join(", "));
+            let failure = Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail);
+            return Err(failure.with_header(ACCEPT_PATCH, known));
+        }
+        let bytes = read(request).await?;
+        Ok(Self(match media.as_str() {
+            "application/json-patch+json" => Patch::Json(decode(&bytes)?),
+            "application/strategic-merge-patch+json" => Patch::Strategic(merge(decode(&bytes)?)?),
+            _ => Patch::Merge(merge(decode(&bytes)?)?),
+        }))
+    }
+}

@@ -1,0 +1,85 @@
+//! How answers look.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse as _, Response},
+};
+use fleet::{Answer, Empty};
+use model::{Document, Id, ResourceType};
+use serde_json::json;
+
+use crate::{
+    App,
+    failure::Failure,
+    precondition::etag,
+    query::Params,
+    writing::{Done, Outcome},
+};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The revision of the change that was made or, where there was nothing to do, of the picture.
+const REVISION: HeaderName = HeaderName::from_static("x-revision");
+
+/// How a poll wants "no inputs" to be said.
+pub(crate) struct EmptyAs(pub(crate) Empty);
+
+impl FromRequestParts<App> for EmptyAs {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let mut params = Params::from_request_parts(parts, app).await?;
+        let empty = Self::take(&mut params)?;
+        // A misspelt parameter must not silently become the default, which can mean "delete".
+        params.none_left()?;
+        Ok(empty)
+    }
+}
+
+impl EmptyAs {
+    pub(crate) fn take(params: &mut Params) -> Result<Self, Failure> {
+        Ok(Self(params.word("empty", &["explicit"])?.map_or(Empty::Bare, |_| Empty::Explicit)))
+    }
+}
+
+/// Sends a checked answer. No cache may keep it: a list that was true once is a delete command later.
+pub(crate) fn send(answer: Answer) -> Response {
+    const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+    ([(header::CONTENT_TYPE, JSON), (header::CACHE_CONTROL, NO_STORE)], answer.body).into_response()
+}
+
+/// Sends a document.
+pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
+    let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(document.revision))];
+    (status, headers, document.body.as_str().to_owned()).into_response()
+}
+
+impl<T> Outcome<T> {
+    /// Sends the plan, or what is made of the change.
+    pub(crate) fn answer(self, done: impl FnOnce(Done<T>) -> Result<Response, Failure>) -> Result<Response, Failure> {
+        match self {
+            Self::Planned(plan) => Ok(axum::Json(plan).into_response()),
+            Self::Done(change) => {
+                let revision = HeaderValue::from(change.revision.0);
+                let mut response = done(change)?;
+                response.headers_mut().insert(REVISION, revision);
+                Ok(response)
+            }
+        }
+    }
+}
+
+/// Sends what came of a change to one document: the document as it is now.
+pub(crate) fn changed<T>(outcome: Outcome<T>, ty: &ResourceType, id: &Id) -> Result<Response, Failure> {
+    outcome.answer(|done| Ok(described(StatusCode::OK, done.fleet.document(ty, id).ok_or_else(Failure::not_found)?)))
+}
+
+/// Sends what came of a change to many documents: what was written, and as which revision.
+pub(crate) fn wrote<T>(outcome: Outcome<T>) -> Result<Response, Failure> {
+    outcome.answer(|done| {
+        let told = |write: &model::Write| json!({"kind": write.kind, "id": write.id, "op": write.op.name()});
+        let documents: Vec<_> = done.writes.iter().map(told).collect();
+        Ok(axum::Json(json!({"revision": done.revision, "documents": documents})).into_response())
+    })
+}

@@ -1,0 +1,121 @@
+//! `POST /batch`: many writes, one change, all or none.
+
+use axum::{extract::State, response::Response};
+use fleet::{Draft, EditError};
+use model::{FieldError, Id, Map, Patch, Registry, ResourceType, Value};
+use serde::Deserialize;
+
+use super::{Mutation, answers::wrote};
+use crate::{App, body::Json, failure::Failure};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    writes: Vec<Entry>,
+}
+
+/// One edit; each sees those before it.
+#[derive(Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+enum Entry {
+    /// A new document.
+    Create { kind: String, body: Map },
+    /// A document, whether it is there or not.
+    Put { kind: String, id: String, body: Map },
+    /// A strategic merge patch.
+    Patch { kind: String, id: String, body: Map },
+    /// Removes a definition, decommissions a cluster.
+    Delete {
+        kind: String,
+        id: String,
+        #[serde(default)]
+        cascade: bool,
+    },
+    /// Brings a decommissioned cluster back.
+    Restore { id: String },
+    /// Forgets a decommissioned cluster.
+    Purge { id: String },
+    /// Gives a cluster something.
+    Assign {
+        cluster: String,
+        kind: String,
+        id: String,
+        #[serde(default)]
+        body: Map,
+    },
+    /// Takes it away.
+    Unassign { cluster: String, kind: String, id: String },
+}
+
+pub(crate) async fn batch(
+    mutation: Mutation,
+    State(app): State<App>,
+    Json(batch): Json<Batch>,
+) -> Result<Response, Failure> {
+    let outcome = mutation.make(|draft| {
+        let mut failures = Vec::new();
+        for (at, entry) in batch.writes.iter().enumerate() {
+            if let Err(error) = edit(draft, &app.registry, entry) {
+                failures.push((at, Failure::from(error)));
+            }
+        }
+        // One failure speaks for itself; several are told together, each with its place in the batch.
+        match failures.len() {
+            0 => Ok(()),
+            1 => Err(failures.remove(0).1),
+            _ => Err(Failure::invalid(failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect())),
+        }
+    });
+    wrote(outcome.await?)
+}
+
+fn placed(at: usize, failure: Failure) -> impl Iterator<Item = FieldError> {
+    let place = move |error: FieldError| FieldError { pointer: format!("/writes/{at}{}", error.pointer), ..error };
+    failure.into_errors().into_iter().map(place)
+}
+
+fn edit(draft: &mut Draft<'_>, registry: &Registry, entry: &Entry) -> Result<(), EditError> {
+    match entry {
+        Entry::Create { kind, body } => draft.create(type_of(registry, kind)?, body.clone()).map(drop),
+        Entry::Put { kind, id, body } => {
+            let (ty, id) = (type_of(registry, kind)?, parse(id)?);
+            match draft.replace(ty, &id, body.clone()) {
+                Err(EditError::NotFound { .. } | EditError::Decommissioned(_)) => {
+                    let mut body = body.clone();
+                    body.entry("id").or_insert_with(|| Value::String(id.to_string()));
+                    draft.create(ty, body).map(drop)
+                }
+                done => done,
+            }
+        }
+        Entry::Patch { kind, id, body } => {
+            draft.patch(type_of(registry, kind)?, &parse(id)?, &Patch::Strategic(Value::Object(body.clone())))
+        }
+        Entry::Delete { kind, id, cascade } => draft.delete(type_of(registry, kind)?, &parse(id)?, *cascade),
+        Entry::Restore { id } => draft.restore(&parse(id)?),
+        Entry::Purge { id } => draft.purge(&parse(id)?),
+        Entry::Assign { cluster, kind, id, body } => {
+            draft.assign(&parse(cluster)?, definition_of(registry, kind)?, &parse(id)?, body.clone())
+        }
+        Entry::Unassign { cluster, kind, id } => {
+            draft.unassign(&parse(cluster)?, definition_of(registry, kind)?, &parse(id)?)
+        }
+    }
+}
+
+fn type_of<'a>(registry: &'a Registry, name: &str) -> Result<&'a ResourceType, EditError> {
+    let unknown = || FieldError::new("/kind", "kind", format!("there is no resource type \"{name}\""));
+    Ok(registry.by_name(name).ok_or_else(unknown)?)
+}
+
+fn definition_of<'a>(registry: &'a Registry, name: &str) -> Result<&'a ResourceType, EditError> {
+    let ty = type_of(registry, name)?;
+    if ty.is_cluster() {
+        return Err(FieldError::new("/kind", "kind", "a cluster is not assigned to a cluster").into());
+    }
+    Ok(ty)
+}
+
+fn parse(id: &str) -> Result<Id, EditError> {
+    Ok(Id::parse(id).map_err(|error| FieldError::new("/id", "id", format!("\"{id}\": {error}")))?)
+}

@@ -1,0 +1,41 @@
+//! `GET /changes/{revision}`: one change, with every document before and after it.
+
+use axum::{Json, extract::State};
+use model::{Change, Op, Revision, Value};
+use serde_json::json;
+
+use super::{Segments, changes::heading, past};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+pub(crate) async fn change(
+    _: ReadAccess,
+    State(app): State<App>,
+    Segments(revision): Segments<u64>,
+    params: Params,
+) -> Result<Json<Value>, Failure> {
+    params.none_left()?;
+    let change = find(&app, Revision(revision)).await?;
+    let mut writes = Vec::with_capacity(change.writes.len());
+    for write in &change.writes {
+        let mut told = json!({"kind": write.kind, "id": write.id, "op": write.op.name()});
+        // What the past was before the horizon is forgotten; the change itself is not.
+        let before = past::before(&app, write, change.revision).await.unwrap_or_default();
+        for (name, op) in [("before", before.as_ref()), ("after", Some(&write.op))] {
+            if let Some(body) = op.and_then(Op::body) {
+                told[name] = Value::Object(body.fields().map_err(Failure::internal)?);
+            }
+        }
+        writes.push(told);
+    }
+    let mut told = heading(&change);
+    told["writes"] = Value::Array(writes);
+    Ok(Json(told))
+}
+
+/// A change of the log.
+pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failure> {
+    app.snapshot()?;
+    let earlier = Revision(revision.0.checked_sub(1).ok_or_else(|| past::unknown(revision))?);
+    let tail = app.log.store()?.changes_after(earlier, 1).await.map_err(past::unreadable)?;
+    tail.changes.into_iter().next().ok_or_else(|| past::unknown(revision))
+}

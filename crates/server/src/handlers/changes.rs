@@ -1,0 +1,68 @@
+//! `GET /changes`: the audit trail, newest first, filtered and in pages.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderValue, header::LINK},
+    response::{IntoResponse as _, Response},
+};
+use jiff::Timestamp;
+use model::{FieldError, Revision, Value};
+use serde_json::json;
+use store::{Entry, EntryQuery};
+
+use super::{id_at, past};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+const PAGE: u32 = 100;
+const MAX_PAGE: u32 = 1_000;
+
+pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, mut params: Params) -> Result<Response, Failure> {
+    let time = "a time, such as 2026-01-31T12:00:00Z";
+    let query = EntryQuery {
+        kind: kind(&app, params.one("kind")?)?,
+        id: params.one("id")?.as_deref().map(id_at).transpose()?,
+        actor: params.one("actor")?,
+        since: params.parsed::<Timestamp>("since", time)?,
+        until: params.parsed::<Timestamp>("until", time)?,
+        before: params.parsed("before", "a revision")?.map(Revision),
+        limit: params.parsed::<u32>("limit", "a number")?.unwrap_or(PAGE).min(MAX_PAGE),
+    };
+    params.none_left()?;
+    app.snapshot()?;
+    let entries = app.log.store()?.entries(&query).await.map_err(past::unreadable)?;
+    let mut response = Json(entries.iter().map(told).collect::<Vec<_>>()).into_response();
+    if let Some(last) = entries.last().filter(|_| u32::try_from(entries.len()) == Ok(query.limit)) {
+        let next = format!("</changes?before={}&limit={}>; rel=\"next\"", last.change.revision, query.limit);
+        response.headers_mut().insert(LINK, HeaderValue::try_from(next).map_err(Failure::internal)?);
+    }
+    Ok(response)
+}
+
+/// A kind, by any of its names; a kind that no type declares any more can be asked for too.
+fn kind(app: &App, name: Option<String>) -> Result<Option<model::Kind>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    if name.is_empty() {
+        return Err(Failure::invalid_query(FieldError::new("/kind", "query", "\"kind\" is empty")));
+    }
+    Ok(Some(app.registry.by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone())))
+}
+
+/// A change as a list tells it.
+pub(super) fn told(entry: &Entry) -> Value {
+    let writes = entry.writes.iter().map(|(kind, id, op)| json!({"kind": kind, "id": id, "op": op}));
+    let mut told = heading(&entry.change);
+    told["writes"] = writes.collect();
+    told
+}
+
+/// Who, when and why.
+pub(super) fn heading(change: &model::Change) -> Value {
+    let mut heading = json!({"revision": change.revision, "at": change.at.to_string(), "actor": change.actor});
+    for (name, value) in [("reason", &change.reason), ("request_id", &change.request_id)] {
+        if let Some(value) = value {
+            heading[name] = json!(value);
+        }
+    }
+    heading
+}

@@ -1,0 +1,25 @@
+//! `DELETE /{type}/{id}`: removes a definition that nobody refers to, or decommissions a cluster; with `purge`, forgets a
+//! decommissioned cluster. Answers what the document said.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+
+use super::{Mutation, Segments, described, document_at};
+use crate::{App, failure::Failure};
+
+pub(crate) async fn delete(
+    mut mutation: Mutation,
+    State(app): State<App>,
+    Segments(segments): Segments<(String, String)>,
+) -> Result<Response, Failure> {
+    let (ty, id) = document_at(&app, &segments)?;
+    let cascade = mutation.params.flag("cascade")?;
+    let purge = ty.is_cluster() && mutation.params.flag("purge")?;
+    let outcome = if purge {
+        mutation.make(|draft| Ok(draft.purge(&id).map(|()| draft.fleet().document(ty, &id).cloned())?)).await?
+    } else {
+        let gone = mutation
+            .of(ty, &id, |draft| draft.delete(ty, &id, cascade).map(|()| draft.fleet().document(ty, &id).cloned()));
+        gone.await?
+    };
+    outcome.answer(|done| Ok(described(StatusCode::OK, &done.value.ok_or_else(Failure::not_found)?)))
+}

@@ -1,0 +1,31 @@
+//! `GET /{type}`: the documents of a type that the filters take, a page of them if asked.
+
+use axum::{
+    extract::State,
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+
+use super::{Segments, past, selection::Selection, type_at};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
+
+pub(crate) async fn list(
+    _: ReadAccess,
+    State(app): State<App>,
+    Segments(plural): Segments<String>,
+    mut params: Params,
+) -> Result<Response, Failure> {
+    let ty = type_at(&app, &plural)?;
+    let limit = params.parsed::<usize>("limit", "a number")?.unwrap_or(usize::MAX);
+    let offset = params.parsed("offset", "a number")?.unwrap_or(0);
+    let revision = past::revision(&mut params)?;
+    let selection = Selection::take(&mut params, ty, &[])?;
+    let fleet = past::picture(&app, revision).await?;
+    let found: Vec<_> = selection.of(&fleet, ty).map(|document| document.body.as_str()).collect();
+    let page: Vec<_> = found.iter().skip(offset).take(limit).copied().collect();
+    let headers =
+        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (TOTAL, HeaderValue::from(found.len()))];
+    Ok((headers, format!("[{}]", page.join(","))).into_response())
+}

@@ -1,0 +1,63 @@
+//! What all changes have in common: who makes them, under which condition, and whether they are only tried.
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use fleet::{Draft, EditError};
+use model::{Id, ResourceType};
+
+use crate::{
+    App,
+    access::WriteAccess,
+    failure::Failure,
+    precondition::Precondition,
+    query::Params,
+    writing::{Outcome, write},
+};
+
+/// A request to change something.
+pub(crate) struct Mutation {
+    app: App,
+    access: WriteAccess,
+    pub(crate) precondition: Precondition,
+    pub(crate) params: Params,
+}
+
+impl FromRequestParts<App> for Mutation {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        Ok(Self {
+            app: app.clone(),
+            access: WriteAccess::from_request_parts(parts, app).await?,
+            precondition: Precondition::from_request_parts(parts, app).await?,
+            params: Params::from_request_parts(parts, app).await?,
+        })
+    }
+}
+
+impl Mutation {
+    /// Makes a change, once nothing is left of the query but whether it is only tried.
+    pub(crate) async fn make<T>(
+        mut self,
+        edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
+    ) -> Result<Outcome<T>, Failure> {
+        let dry_run = self.params.flag("dry_run")?;
+        self.params.none_left()?;
+        write(&self.app, &self.access, dry_run, edit).await
+    }
+
+    /// Makes a change to a document that is in force and what the request expects it to be.
+    pub(crate) async fn of<T>(
+        self,
+        ty: &ResourceType,
+        id: &Id,
+        edit: impl Fn(&mut Draft<'_>) -> Result<T, EditError>,
+    ) -> Result<Outcome<T>, Failure> {
+        let precondition = self.precondition.clone();
+        self.make(|draft| {
+            draft.fields(ty, id)?;
+            precondition.check(draft.fleet().document(ty, id))?;
+            Ok(edit(draft)?)
+        })
+        .await
+    }
+}

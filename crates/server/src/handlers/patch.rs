@@ -1,0 +1,16 @@
+//! `PATCH /{type}/{id}`: changes a document, by a patch of one of three kinds. Concurrent patches never lose one another.
+
+use axum::{extract::State, response::Response};
+
+use super::{Mutation, Segments, changed, document_at};
+use crate::{App, body::PatchBody, failure::Failure};
+
+pub(crate) async fn patch(
+    mutation: Mutation,
+    State(app): State<App>,
+    Segments(segments): Segments<(String, String)>,
+    PatchBody(patch): PatchBody,
+) -> Result<Response, Failure> {
+    let (ty, id) = document_at(&app, &segments)?;
+    changed(mutation.of(ty, &id, |draft| draft.patch(ty, &id, &patch)).await?, ty, &id)
+}

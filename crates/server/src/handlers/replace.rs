@@ -1,0 +1,17 @@
+//! `PUT /{type}/{id}`: the document says this and no more. Without `If-Match`, the last writer wins.
+
+use axum::{extract::State, response::Response};
+use model::Map;
+
+use super::{Mutation, Segments, changed, document_at};
+use crate::{App, body::Json, failure::Failure};
+
+pub(crate) async fn replace(
+    mutation: Mutation,
+    State(app): State<App>,
+    Segments(segments): Segments<(String, String)>,
+    Json(fields): Json<Map>,
+) -> Result<Response, Failure> {
+    let (ty, id) = document_at(&app, &segments)?;
+    changed(mutation.of(ty, &id, |draft| draft.replace(ty, &id, fields.clone())).await?, ty, &id)
+}

@@ -1,0 +1,56 @@
+//! `POST /changes/{revision}/revert`: undoes a change by a new one, through the same review.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use fleet::Draft;
+use model::{FieldError, Op, Revision, Write};
+
+use super::{Mutation, Segments, answers::wrote, change::find, past};
+use crate::{App, failure::Failure};
+
+pub(crate) async fn revert_change(
+    mutation: Mutation,
+    State(app): State<App>,
+    Segments(revision): Segments<u64>,
+) -> Result<Response, Failure> {
+    let revision = Revision(revision);
+    let change = find(&app, revision).await?;
+    let mut undo = Vec::with_capacity(change.writes.len());
+    for write in &change.writes {
+        undo.push((write, past::before(&app, write, revision).await?));
+    }
+    let outcome = mutation.make(|draft| {
+        let later: Vec<_> = change.writes.iter().filter_map(|write| conflict(draft, write, revision)).collect();
+        if !later.is_empty() {
+            let detail = format!("{} document(s) of revision {revision} were changed since", later.len());
+            return Err(Failure::new(StatusCode::CONFLICT, "revert-conflict", detail).with_errors(later));
+        }
+        undo.iter().try_for_each(|(write, before)| put_back(draft, write, before.as_ref()))
+    });
+    wrote(outcome.await?)
+}
+
+/// The later change that wrote a document since, if one did.
+fn conflict(draft: &Draft<'_>, write: &Write, revision: Revision) -> Option<FieldError> {
+    let fleet = draft.fleet();
+    let document = fleet.registry().by_kind(write.kind.as_str()).and_then(|ty| fleet.document(ty, &write.id));
+    let message = match (document, &write.op) {
+        (Some(document), _) if document.revision == revision => return None,
+        (None, Op::Remove) => return None,
+        (Some(document), _) => format!("revision {} wrote it since", document.revision),
+        (None, _) => "it was removed since".to_owned(),
+    };
+    Some(FieldError::new("", "changed-since", message).of(&write.kind, &write.id))
+}
+
+/// Makes a document what it was before.
+fn put_back(draft: &mut Draft<'_>, write: &Write, before: Option<&Op>) -> Result<(), Failure> {
+    let unknown =
+        || Failure::unprocessable(&format!("no resource type declares the kind \"{}\"", write.kind), Vec::new());
+    let ty = draft.fleet().registry().by_kind(write.kind.as_str()).ok_or_else(unknown)?;
+    match before {
+        Some(op) => draft.write(ty, &write.id, op.clone()),
+        // It was not there: what that means is what a delete means.
+        None => draft.delete(ty, &write.id, false)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Which documents are meant: filters on fields and labels.
+
+use fleet::Snapshot;
+use model::{Document, FieldError, Map, ResourceType, State, Value};
+
+use crate::{failure::Failure, query::Params};
+
+/// A filter for documents of a type.
+#[derive(Clone)]
+pub(crate) struct Selection {
+    fields: Vec<(String, String)>,
+    labels: Vec<(String, String)>,
+    state: State,
+}
+
+impl Selection {
+    /// Takes the filters of a query: any scalar field of the type, and labels as `label=key=value`.
+    /// Parameters of another meaning are left.
+    pub(crate) fn take(params: &mut Params, ty: &ResourceType, others: &[&str]) -> Result<Self, Failure> {
+        let label = |text: String| {
+            let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+            pair.ok_or_else(|| {
+                let message = format!("\"{text}\" is not a label, which is key=value");
+                Failure::invalid_query(FieldError::new("/label", "query", message))
+            })
+        };
+        let labels = params.all("label").into_iter().map(label).collect::<Result<_, _>>()?;
+        let state = if ty.is_cluster() && params.flag("decommissioned")? { State::Retired } else { State::Live };
+        let is_scalar = |name: &str| {
+            let field = ty.properties().and_then(|properties| properties.get(name));
+            field.is_some_and(|field| !matches!(field["type"].as_str(), Some("array" | "object")))
+        };
+        Ok(Self { fields: params.rest(is_scalar, others)?, labels, state })
+    }
+
+    /// Whether it takes everything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.labels.is_empty()
+    }
+
+    /// The documents that it takes, in the order of their ids.
+    pub(crate) fn of<'a>(
+        &'a self,
+        fleet: &'a Snapshot,
+        ty: &ResourceType,
+    ) -> impl Iterator<Item = &'a Document> + use<'a> {
+        fleet.documents(ty).filter(|document| self.takes(document))
+    }
+
+    fn takes(&self, document: &Document) -> bool {
+        if document.state != self.state {
+            return false;
+        }
+        if self.is_empty() {
+            return true;
+        }
+        let Ok(fields) = document.body.fields() else { return false };
+        let labels = fields.get("labels").and_then(Value::as_object);
+        self.fields.iter().all(|(name, value)| is(&fields, name, value))
+            && self.labels.iter().all(|(key, value)| labels.is_some_and(|labels| is(labels, key, value)))
+    }
+}
+
+/// Whether a field has a value, as text.
+fn is(fields: &Map, name: &str, text: &str) -> bool {
+    match fields.get(name) {
+        Some(Value::String(value)) => value == text,
+        Some(value) => text == format!("{value}"),
+        None => false,
+    }
+}

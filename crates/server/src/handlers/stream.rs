@@ -1,0 +1,78 @@
+//! `GET /changes/stream`: follows the log, as server-sent events. A client that was away says where it was, by
+//! `Last-Event-ID` or `?after=`, and misses nothing.
+
+use std::{collections::VecDeque, convert::Infallible, time::Duration};
+
+use axum::{
+    extract::State,
+    http::HeaderMap,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures_core::Stream;
+use model::{Change, FieldError, Revision};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::changes::heading;
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+/// How many changes are read at once.
+const BATCH: u32 = 100;
+
+/// Silence is broken so often, so that nobody takes the connection for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn stream(
+    _: ReadAccess,
+    State(app): State<App>,
+    headers: HeaderMap,
+    mut params: Params,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
+    let after = params.parsed("after", "a revision")?;
+    params.none_left()?;
+    let last = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or("").parse()) {
+        None => None,
+        Some(Ok(revision)) => Some(revision),
+        Some(Err(_)) => {
+            let error = FieldError::new("", "header", "Last-Event-ID is a revision");
+            return Err(Failure::invalid_query(error));
+        }
+    };
+    let at = last.or(after).map_or(app.snapshot()?.revision(), Revision);
+    let tail = Tail { published: app.log.subscribe(), app, at, ready: VecDeque::new() };
+    let events = futures_util::stream::unfold(tail, |mut tail| async {
+        let change = tail.next().await?;
+        Some((Ok(event(&change)), tail))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// Where a client is in the log.
+struct Tail {
+    app: App,
+    published: watch::Receiver<Revision>,
+    at: Revision,
+    ready: VecDeque<Change>,
+}
+
+impl Tail {
+    /// The next change; none where the log cannot be followed from here, which ends the stream.
+    async fn next(&mut self) -> Option<Change> {
+        while self.ready.is_empty() {
+            let at = self.at;
+            self.published.wait_for(|published| *published > at).await.ok()?;
+            let tail = self.app.log.store().ok()?.changes_after(at, BATCH).await;
+            self.ready =
+                tail.inspect_err(|error| tracing::warn!("a stream of changes ends: {error}")).ok()?.changes.into();
+            self.at = self.ready.back()?.revision;
+        }
+        self.ready.pop_front()
+    }
+}
+
+fn event(change: &Change) -> Event {
+    let mut told = heading(change);
+    let writes = change.writes.iter();
+    told["writes"] = writes.map(|write| json!({"kind": write.kind, "id": write.id, "op": write.op.name()})).collect();
+    Event::default().event("change").id(change.revision.to_string()).data(told.to_string())
+}

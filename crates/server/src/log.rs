@@ -1,0 +1,62 @@
+//! The server's hold on the log: the store, once the follower has opened it, and how far the picture has come.
+
+use std::sync::{Arc, OnceLock};
+
+use model::Revision;
+use store::Store;
+use tokio::sync::{Mutex, MutexGuard, watch};
+
+use crate::failure::Failure;
+
+/// The log, as handlers see it.
+pub struct Log {
+    store: OnceLock<Arc<dyn Store>>,
+    published: watch::Sender<Revision>,
+    /// Writers of this process come one after another, so that only writers of other processes can be in their way.
+    turn: Mutex<()>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { store: OnceLock::new(), published: watch::Sender::new(Revision::ZERO), turn: Mutex::new(()) }
+    }
+}
+
+impl Log {
+    /// The follower has opened the store.
+    pub(crate) fn opened(&self, store: Arc<dyn Store>) {
+        // The follower opens it once.
+        let _ = self.store.set(store);
+    }
+
+    /// The follower has published a picture.
+    pub(crate) fn published(&self, revision: Revision) {
+        self.published.send_replace(revision);
+    }
+
+    /// The store, if it was opened.
+    pub(crate) fn opened_store(&self) -> Option<&Arc<dyn Store>> {
+        self.store.get()
+    }
+
+    /// The store, or the failure to send while it is not opened.
+    pub(crate) fn store(&self) -> Result<&Arc<dyn Store>, Failure> {
+        self.opened_store().ok_or_else(Failure::not_ready)
+    }
+
+    /// Waits for one's turn to write.
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Waits until the picture has come to a revision.
+    pub(crate) async fn reached(&self, revision: Revision) {
+        // The sender is part of this value, so it is not gone.
+        let _ = self.published.subscribe().wait_for(|published| *published >= revision).await;
+    }
+
+    /// Follows the revisions of the picture.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Revision> {
+        self.published.subscribe()
+    }
+}

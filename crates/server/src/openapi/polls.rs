@@ -1,0 +1,72 @@
+//! What clusters poll.
+
+use model::{Map, Registry, ResourceType, Value};
+use serde_json::json;
+
+use super::{Operation, camel, parameter, reference, schemas::closed};
+
+pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
+    let Some(clusters) = registry.by_kind(ResourceType::CLUSTER) else { return };
+    let summary = "The live clusters, for whoever provisions them.";
+    let operation = Operation::new("flux", "listClusterInputs", summary, &inputs(clusters));
+    operation.with(vec![parameter("Empty")]).at(paths, "/api/v2/flux/clusters", "get");
+    schemas[input_name(clusters)] = cluster_input(clusters);
+    for ty in registry.definitions() {
+        let summary = format!("What one cluster gets of type {}.", ty.kind);
+        let operation = Operation::new("flux", &format!("poll{}", camel(&ty.plural)), &summary, &inputs(ty));
+        let path = format!("/api/v2/flux/clusters/{{cluster_dns}}/{}", ty.path);
+        operation.with(vec![parameter("ClusterDns"), parameter("Empty")]).at(paths, &path, "get");
+        schemas[input_name(ty)] = input(ty, clusters);
+    }
+}
+
+fn input_name(ty: &ResourceType) -> String {
+    format!("{}Input", camel(ty.kind.as_str()))
+}
+
+/// The schema of an answer.
+pub(super) fn inputs(ty: &ResourceType) -> Value {
+    let any = json!([reference(&input_name(ty)), reference("NoneInput")]);
+    let list = json!({"type": "array", "items": {"anyOf": any}});
+    json!({"type": "object", "required": ["inputs"], "properties": {"inputs": list}})
+}
+
+/// The schema of a type's inputs: its fields, nested as it says, and what merging adds.
+fn input(ty: &ResourceType, clusters: &ResourceType) -> Value {
+    let mut properties = fields(ty);
+    let list = &clusters.schema["properties"][&ty.list]["items"]["properties"];
+    for (name, schema) in list.as_object().into_iter().flatten() {
+        properties.entry(name.clone()).or_insert_with(|| schema.clone());
+    }
+    for nest in &ty.nests {
+        let inner: Map = nest.fields.iter().filter_map(|field| properties.shift_remove_entry(field)).collect();
+        properties.insert(nest.name.clone(), json!({"type": "object", "properties": inner}));
+    }
+    if ty.patchable {
+        let free = |text: &str| json!({"type": "object", "additionalProperties": true, "description": text});
+        properties.insert("patches".to_owned(), free("The cluster's patches, flat."));
+        properties.insert("values".to_owned(), free("The patches as a tree of typed Helm values."));
+    }
+    if ty.ordered_by.is_some() {
+        let text = "The dependencies that this cluster has enabled and that Flux can order.";
+        let schema = json!({"type": "array", "items": {"type": "string"}, "description": text});
+        properties.insert("effective_depends_on".to_owned(), schema);
+    }
+    properties.insert("cluster".to_owned(), reference("ClusterIdentity"));
+    let mut schema = json!({"type": "object", "required": ["id", "cluster"], "properties": properties});
+    if !ty.description.is_empty() {
+        schema["description"] = json!(ty.description);
+    }
+    schema
+}
+
+fn cluster_input(clusters: &ResourceType) -> Value {
+    json!({"type": "object", "required": ["id"], "description": clusters.description, "properties": fields(clusters)})
+}
+
+/// The fields of a type that reach Flux.
+fn fields(ty: &ResourceType) -> Map {
+    let mut fields = ty.properties().cloned().unwrap_or_default();
+    fields.retain(|name, _| ty.fields.as_ref().is_none_or(|only| only.contains(name)));
+    fields.into_iter().map(|(name, schema)| (name, closed(&schema))).collect()
+}

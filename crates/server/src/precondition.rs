@@ -1,0 +1,73 @@
+//! `If-Match` and `If-None-Match`: an ETag is the revision that wrote the document last.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        header::{IF_MATCH, IF_NONE_MATCH},
+        request::Parts,
+    },
+};
+use model::{Document, Revision, State};
+
+use crate::failure::Failure;
+
+/// The ETag of a document.
+pub(crate) fn etag(revision: Revision) -> HeaderValue {
+    // A number in quotes is a header value.
+    HeaderValue::try_from(format!("\"{revision}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// What a client expects a document to be.
+#[derive(Clone, Default)]
+pub(crate) struct Precondition {
+    matches: Option<Tags>,
+    matches_not: Option<Tags>,
+}
+
+#[derive(Clone)]
+struct Tags(Vec<String>);
+
+impl Tags {
+    fn of(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
+        let values: Vec<_> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        let tags = values.iter().flat_map(|value| value.split(','));
+        let tags = tags.map(|tag| tag.trim().trim_start_matches("W/").to_owned());
+        (!values.is_empty()).then(|| Self(tags.collect()))
+    }
+
+    fn hold(&self, document: Option<&Document>) -> bool {
+        let live = document.filter(|document| document.state == State::Live);
+        live.is_some_and(|document| {
+            let tag = format!("\"{}\"", document.revision);
+            self.0.iter().any(|known| known == "*" || *known == tag)
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Precondition {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(Self { matches: Tags::of(&parts.headers, &IF_MATCH), matches_not: Tags::of(&parts.headers, &IF_NONE_MATCH) })
+    }
+}
+
+impl Precondition {
+    /// For a change: 412 where the document is not what the client expects.
+    pub(crate) fn check(&self, document: Option<&Document>) -> Result<(), Failure> {
+        let good = self.matches.as_ref().is_none_or(|tags| tags.hold(document))
+            && self.matches_not.as_ref().is_none_or(|tags| !tags.hold(document));
+        if good {
+            return Ok(());
+        }
+        let now = document.map_or("it is not there".to_owned(), |it| format!("its ETag is \"{}\"", it.revision));
+        let detail = format!("the document is not what the request expects: {now}");
+        Err(Failure::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail))
+    }
+
+    /// For a read: whether the client has it already.
+    pub(crate) fn is_known(&self, document: &Document) -> bool {
+        self.matches_not.as_ref().is_some_and(|tags| tags.hold(Some(document)))
+    }
+}

@@ -1,0 +1,89 @@
+//! Query strings: every parameter is taken by name, and what nobody takes is an error. A misspelt parameter must not
+//! silently become its default.
+
+use axum::{
+    extract::{FromRequestParts, Query},
+    http::request::Parts,
+};
+use model::{FieldError, yaml};
+
+use crate::failure::Failure;
+
+/// The parameters that nobody has taken yet.
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
+            Ok(Query(pairs)) => Ok(Self(pairs)),
+            Err(error) => Err(refuse("", error.body_text())),
+        }
+    }
+}
+
+fn refuse(name: &str, message: String) -> Failure {
+    Failure::invalid_query(FieldError::new(yaml::child("", name), "query", message))
+}
+
+impl Params {
+    /// Takes all values of a parameter.
+    pub(crate) fn all(&mut self, name: &str) -> Vec<String> {
+        let (taken, rest) = std::mem::take(&mut self.0).into_iter().partition(|(known, _)| known == name);
+        self.0 = rest;
+        let taken: Vec<(String, String)> = taken;
+        taken.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Takes a parameter that stands once or not at all.
+    pub(crate) fn one(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        let mut values = self.all(name);
+        match values.len() {
+            0 => Ok(None),
+            1 => Ok(values.pop()),
+            _ => Err(refuse(name, format!("\"{name}\" stands once"))),
+        }
+    }
+
+    /// Takes a parameter of a type.
+    pub(crate) fn parsed<T: std::str::FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>, Failure> {
+        let value = self.one(name)?;
+        value.map(|value| value.parse().map_err(|_| refuse(name, format!("\"{value}\" is not {what}")))).transpose()
+    }
+
+    /// Takes a switch: `true` or `false`, and `false` if it is not there.
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Failure> {
+        Ok(self.parsed(name, "true or false")?.unwrap_or(false))
+    }
+
+    /// Takes one of a few words.
+    pub(crate) fn word(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Failure> {
+        match self.one(name)? {
+            Some(value) if !words.contains(&value.as_str()) => {
+                Err(refuse(name, format!("\"{name}\" is {}", words.join(" or "))))
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// Takes what is left but for the others, if each is known.
+    pub(crate) fn rest(
+        &mut self,
+        known: impl Fn(&str) -> bool,
+        others: &[&str],
+    ) -> Result<Vec<(String, String)>, Failure> {
+        let all = std::mem::take(&mut self.0).into_iter();
+        let (others, rest): (Vec<_>, Vec<_>) = all.partition(|(name, _)| others.contains(&name.as_str()));
+        self.0 = others;
+        match rest.iter().find(|(name, _)| !known(name)) {
+            Some((name, _)) => Err(refuse(name, format!("\"{name}\" is not a parameter of this path"))),
+            None => Ok(rest),
+        }
+    }
+
+    /// Makes sure that nothing is left.
+    pub(crate) fn none_left(mut self) -> Result<(), Failure> {
+        self.rest(|_| false, &[]).map(drop)
+    }
+}

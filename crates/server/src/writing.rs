@@ -1,0 +1,116 @@
+//! How every change is made: edit a draft on the picture, review the picture that it would make, append, and answer
+//! once the picture has come to it.
+//!
+//! Serializable without locks: the change is for the revision after the picture on which it was reviewed, and the store
+//! takes it only there. If another process was first, the edit is made anew on the newer picture; so concurrent edits
+//! never lose one another, and rules that span documents hold.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use fleet::{Draft, EditError, Objections, Plan, Snapshot, review};
+use jiff::Timestamp;
+use model::{Change, Revision, Write};
+use store::AppendError;
+
+use crate::{App, access::WriteAccess, failure::Failure};
+
+/// How often a writer starts anew because others were first. Each time, somebody made progress.
+const TRIES: u32 = 100;
+
+/// How long the picture may take to come to a change that is in the log.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of a change.
+pub(crate) enum Outcome<T> {
+    /// It would do this.
+    Planned(Box<Plan>),
+    /// It is done, or there was nothing to do; the picture has it.
+    Done(Done<T>),
+}
+
+/// A change that was made.
+pub(crate) struct Done<T> {
+    /// Its revision or, where there was nothing to do, the picture's.
+    pub(crate) revision: Revision,
+    /// The picture, at this change or later.
+    pub(crate) fleet: Arc<Snapshot>,
+    /// What was written.
+    pub(crate) writes: Vec<Write>,
+    /// What the edit answered.
+    pub(crate) value: T,
+}
+
+/// Makes a change, or tells what it would do.
+pub(crate) async fn write<T>(
+    app: &App,
+    access: &WriteAccess,
+    dry_run: bool,
+    edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
+) -> Result<Outcome<T>, Failure> {
+    let _turn = app.log.turn().await;
+    for _ in 0..TRIES {
+        let fleet = app.snapshot()?;
+        let mut draft = Draft::on(&fleet);
+        let value = edit(&mut draft)?;
+        let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
+        let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
+        if dry_run {
+            return Ok(Outcome::Planned(Box::new(Plan::of(&fleet, &next, &change.writes))));
+        }
+        if change.writes.is_empty() {
+            return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
+        }
+        match app.log.store()?.append(&change).await {
+            Ok(()) => {
+                reach(app, change.revision).await?;
+                let fleet = app.snapshot()?;
+                return Ok(Outcome::Done(Done { revision: change.revision, fleet, writes: change.writes, value }));
+            }
+            Err(AppendError::Conflict { head }) => reach(app, head).await?,
+            Err(AppendError::Store(error)) => return Err(unavailable().because(error)),
+        }
+    }
+    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many others write at the same time"))
+}
+
+async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
+    let reached = tokio::time::timeout(PATIENCE, app.log.reached(revision)).await;
+    reached.map_err(|_| unavailable().because(format!("the picture did not come to revision {revision}")))
+}
+
+/// The store cannot take the change now. Whether it did is for the next read to say.
+fn unavailable() -> Failure {
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot take changes at the moment")
+        .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+}
+
+impl WriteAccess {
+    fn change(&self, revision: Revision, at: Timestamp, writes: Vec<Write>) -> Change {
+        // Stores keep microseconds; so does every copy of the change.
+        let at = Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
+        Change {
+            revision,
+            at,
+            actor: self.actor.to_owned(),
+            reason: self.reason.clone(),
+            request_id: self.request_id.clone(),
+            writes,
+        }
+    }
+}
+
+impl From<EditError> for Failure {
+    fn from(error: EditError) -> Self {
+        let (status, code) = match &error {
+            EditError::NotFound { .. } => (StatusCode::NOT_FOUND, "not-found"),
+            EditError::Decommissioned(_) => (StatusCode::GONE, "decommissioned"),
+            EditError::NotDecommissioned(_) => (StatusCode::CONFLICT, "not-decommissioned"),
+            EditError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            EditError::Referenced { .. } => (StatusCode::CONFLICT, "referenced"),
+            EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
+            EditError::Invalid(errors) => return Self::invalid(errors.clone()),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}

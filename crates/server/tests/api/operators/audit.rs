@@ -1,0 +1,176 @@
+//! The audit trail, the past, and going back to it.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+
+use model::Value;
+use serde_json::json;
+
+use super::DEMO;
+use crate::harness::Server;
+
+fn revisions(changes: &Value) -> Vec<u64> {
+    changes.as_array().unwrap().iter().map(|it| it["revision"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn every_change_says_who_when_why_and_what() {
+    let server = Server::crud();
+    let headers = [("x-change-reason", "ticket 42"), ("x-request-id", "req-7")];
+    server.write("PATCH", "/namespaces/podinfo", &json!({"labels": {"app": "new"}}), &headers);
+    let change = server.get("/changes/2").json();
+    assert_eq!(
+        json!({"actor": change["actor"], "reason": change["reason"], "request_id": change["request_id"], "writes": change["writes"]}),
+        json!({
+            "actor": "crud-auth-token", "reason": "ticket 42", "request_id": "req-7",
+            "writes": [{
+                "kind": "namespace", "id": "podinfo", "op": "put",
+                "before": {"id": "podinfo", "labels": {"app": "podinfo"}, "annotations": {}},
+                "after": {"id": "podinfo", "labels": {"app": "new"}, "annotations": {}}
+            }]
+        })
+    );
+    assert!(change["at"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(server.get("/changes/1").json()["actor"], json!("seed"));
+    for unknown in ["/changes/0", "/changes/99"] {
+        assert_eq!(server.get(unknown).json()["code"], json!("unknown-revision"));
+    }
+    assert_eq!(server.get("/changes/x").status, 404);
+}
+
+#[test]
+fn the_trail_is_filtered_and_paged() {
+    let server = Server::crud();
+    for at in 0..5 {
+        let (path, body) = if at % 2 == 0 {
+            ("/namespaces/podinfo", json!({"labels": {"n": at.to_string()}}))
+        } else {
+            ("/namespaces/traefik", json!({"labels": {"n": at.to_string()}}))
+        };
+        server.patch(path, &body);
+    }
+    assert_eq!(revisions(&server.get("/changes").json()), [6, 5, 4, 3, 2, 1]);
+    assert_eq!(revisions(&server.get("/changes?kind=namespaces&id=podinfo").json()), [6, 4, 2, 1]);
+    let page = server.get("/changes?limit=2");
+    assert_eq!(page.headers["link"], "</changes?before=5&limit=2>; rel=\"next\"");
+    assert_eq!(revisions(&server.get("/changes?before=5&limit=2").json()), [4, 3]);
+    assert_eq!(revisions(&server.get("/changes?actor=seed").json()), [1]);
+    assert_eq!(revisions(&server.get("/changes?since=2100-01-01T00:00:00Z").json()), [0_u64; 0]);
+    assert_eq!(revisions(&server.get("/changes?until=2100-01-01T00:00:00Z&limit=1").json()), [6]);
+    assert_eq!(server.get("/changes?since=yesterday").status, 400);
+    let history = server.get("/namespaces/podinfo/history").json();
+    assert_eq!(revisions(&history), [6, 4, 2, 1]);
+    assert_eq!(history[1]["body"]["labels"]["n"], json!("2"));
+    assert_eq!(server.get("/namespaces/ghost/history").status, 404);
+}
+
+#[test]
+fn the_past_can_be_asked() {
+    let server = Server::crud();
+    let before = server.poll(DEMO, "platform-components").body;
+    server.put("/clusters/demo-cluster-01/patches/podinfo", &json!({"replicaCount": "9"}));
+    server.delete("/clusters/demo-cluster-01");
+    assert_eq!(server.get("/clusters/demo-cluster-01/inputs/platform-components?revision=1").body, before);
+    let then = server.get("/clusters/demo-cluster-01?revision=2");
+    assert_eq!(
+        (then.json()["patches"]["podinfo"]["replicaCount"].clone(), &then.headers["etag"]),
+        (json!("9"), &"\"2\"".parse().unwrap())
+    );
+    assert_eq!(
+        server.get("/clusters/demo-cluster-01/inputs/namespaces").body,
+        r#"{"inputs":[]}"#,
+        "now it is decommissioned"
+    );
+    assert_eq!(server.get("/clusters?revision=2").json().as_array().map(Vec::len), Some(1));
+    assert_eq!(server.get("/clusters").json(), json!([]));
+    assert_eq!(server.get("/clusters?revision=9").json()["code"], json!("unknown-revision"));
+}
+
+#[test]
+fn a_change_from_ten_changes_ago_is_reverted() {
+    let server = Server::crud();
+    server.write(
+        "PATCH",
+        "/namespaces/podinfo",
+        &json!({"labels": {"app": "oops"}}),
+        &[("x-change-reason", "by mistake")],
+    );
+    for at in 0..10 {
+        server.patch("/namespaces/traefik", &json!({"labels": {"n": at.to_string()}}));
+    }
+    let headers = [("x-change-reason", "undo 2")];
+    let reverted = server.write("POST", "/changes/2/revert", &json!({}), &headers);
+    assert_eq!((reverted.status, &reverted.json()["revision"]), (200, &json!(13)), "{}", reverted.body);
+    assert_eq!(server.get("/namespaces/podinfo").json()["labels"], json!({"app": "podinfo"}));
+    let trail = server.get("/changes/13").json();
+    assert_eq!((&trail["reason"], &trail["writes"][0]["before"]["labels"]["app"]), (&json!("undo 2"), &json!("oops")));
+
+    let conflict = server.post("/changes/5/revert", &json!({}));
+    assert_eq!((conflict.status, &conflict.json()["code"]), (409, &json!("revert-conflict")));
+    assert_eq!(conflict.json()["errors"][0]["message"], json!("revision 12 wrote it since"));
+}
+
+#[test]
+fn reverting_is_reviewed_like_any_change() {
+    let server = Server::crud();
+    server.post("/namespaces", &json!({"id": "extra"}));
+    server.put("/clusters/demo-cluster-01/namespaces/extra", &json!({}));
+    let answer = server.post("/changes/2/revert", &json!({}));
+    assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("referenced")), "it is in use now");
+    assert_eq!(server.post("/changes/3/revert", &json!({})).status, 200);
+    assert_eq!(server.post("/changes/2/revert", &json!({})).status, 200);
+    assert_eq!(server.get("/namespaces/extra").status, 404);
+    // What was deleted comes back, too.
+    assert_eq!(server.post("/namespaces/extra/revert", &json!({"revision": 2})).status, 200);
+    assert_eq!(server.get("/namespaces/extra").status, 200);
+}
+
+#[test]
+fn a_document_goes_back_to_what_it_said() {
+    let server = Server::crud();
+    for at in 0..3 {
+        server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
+    }
+    let answer = server.post("/namespaces/podinfo/revert", &json!({"revision": 2}));
+    assert_eq!((answer.status, answer.json()["labels"]["n"].clone()), (200, json!("0")));
+    assert_eq!(server.post("/namespaces/podinfo/revert", &json!({"revision": 99})).status, 404);
+    assert_eq!(server.post("/namespaces/podinfo/revert", &json!({})).status, 400);
+}
+
+#[test]
+fn the_log_is_followed_as_events() {
+    let server = Server::crud();
+    server.patch("/namespaces/podinfo", &json!({"labels": {"n": "1"}}));
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    stream
+        .write_all(
+            b"GET /changes/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer read-token\r\nlast-event-id: 1\r\n\r\n",
+        )
+        .unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let mut next = || {
+        let id = lines.find_map(|line| line.strip_prefix("id: ").map(str::to_owned)).unwrap();
+        id.parse::<u64>().unwrap()
+    };
+    assert_eq!(next(), 2, "what was missed comes first");
+    server.patch("/namespaces/podinfo", &json!({"labels": {"n": "2"}}));
+    server.patch("/namespaces/podinfo", &json!({"labels": {"n": "3"}}));
+    assert_eq!((next(), next()), (3, 4));
+}
+
+#[test]
+fn retention_forgets_the_past_and_keeps_the_present() {
+    let server = Server::crud();
+    for at in 0..5 {
+        server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
+    }
+    let before = server.poll(DEMO, "namespaces").body;
+    let folder = server.folder.clone();
+    drop(server);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "10ms")]);
+    server.wait_until("the past is forgotten", || server.get("/changes").json().as_array().map(Vec::len) == Some(1));
+    assert_eq!(server.poll(DEMO, "namespaces").body, before);
+    assert_eq!(server.get("/namespaces/podinfo?revision=2").json()["code"], json!("pruned"));
+    assert_eq!(server.patch("/namespaces/podinfo", &json!({"labels": {"n": "9"}})).status, 200);
+}

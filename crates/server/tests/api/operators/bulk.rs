@@ -1,0 +1,119 @@
+//! Many at once, and trying before doing.
+
+use serde_json::json;
+
+use super::fleet_of;
+use crate::harness::Server;
+
+#[test]
+fn a_batch_is_one_change_and_all_or_nothing() {
+    let server = Server::crud_with(&fleet_of(2));
+    let good = json!({"writes": [
+        {"op": "create", "kind": "namespace", "body": {"id": "team"}},
+        {"op": "assign", "cluster": "c00000", "kind": "namespaces", "id": "team"},
+        {"op": "put", "kind": "rolebinding", "id": "readers", "body": {"role": "view"}},
+        {"op": "patch", "kind": "clusters", "id": "c00001", "body": {"rolebindings": [{"id": "readers"}]}},
+        {"op": "unassign", "cluster": "c00001", "kind": "namespace", "id": "shared"},
+        {"op": "delete", "kind": "namespace", "id": "unused"}
+    ]});
+    let answer = server.post("/batch", &good);
+    assert_eq!((answer.status, &answer.json()["revision"]), (200, &json!(2)), "{}", answer.body);
+    assert_eq!(answer.json()["documents"].as_array().map(Vec::len), Some(5));
+    assert_eq!(server.poll("c00000.example", "namespaces").json()["inputs"][1]["id"], json!("team"));
+
+    let bad = json!({"writes": [
+        {"op": "create", "kind": "namespace", "body": {"id": "other"}},
+        {"op": "create", "kind": "namespace", "body": {"id": "team"}},
+        {"op": "delete", "kind": "namespace", "id": "ghost"}
+    ]});
+    let answer = server.post("/batch", &bad);
+    let pointers: Vec<_> = answer.json()["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
+    assert_eq!((answer.status, pointers), (422, vec![json!("/writes/1"), json!("/writes/2")]), "{}", answer.body);
+    assert_eq!(server.get("/namespaces/other").status, 404, "nothing of it was done");
+    assert_eq!(server.post("/batch", &json!({"writes": [{"op": "explode"}]})).status, 400);
+    let unknown = server.post("/batch", &json!({"writes": [{"op": "delete", "kind": "gateway", "id": "x"}]}));
+    assert_eq!(unknown.status, 422);
+}
+
+#[test]
+fn a_bulk_patch_reaches_every_match_as_one_change() {
+    let server = Server::crud_with(&fleet_of(10));
+    let patch = json!({"patches": {"app": {"replicaCount": "3"}}});
+    let answer = server.patch("/clusters?environment=prod", &patch);
+    assert_eq!((answer.status, answer.json()["documents"].as_array().map(Vec::len)), (200, Some(5)));
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(2));
+    let values = |at: usize| {
+        server.poll(&format!("c{at:05}.example"), "platform-components").json()["inputs"][1]["values"].clone()
+    };
+    assert_eq!((values(0), values(1)), (json!({}), json!({"replicaCount": 3})));
+    let refused = server.patch("/clusters", &patch);
+    assert_eq!((refused.status, &refused.json()["errors"][0]["pointer"]), (400, &json!("/all")));
+    assert_eq!(server.patch("/clusters?all=true", &patch).json()["documents"].as_array().map(Vec::len), Some(5));
+    assert_eq!(server.patch("/clusters?environment=moon", &patch).json()["documents"], json!([]));
+}
+
+#[test]
+fn a_dry_run_tells_what_would_happen_and_does_nothing() {
+    let server = Server::crud_with(&fleet_of(4));
+    let before = server.poll("c00000.example", "platform-components").body;
+    let plan = server.patch("/platform_components/app?dry_run=true", &json!({"oci_tag": "v2"})).json();
+    assert_eq!(
+        plan["documents"],
+        json!([{"kind": "platform_component", "id": "app", "op": "put", "diff": [{"pointer": "/oci_tag", "after": "v2"}]}])
+    );
+    assert_eq!(
+        plan["totals"],
+        json!({
+            "dev": {"clusters": 2, "added": 0, "changed": 2, "removed": 0},
+            "prod": {"clusters": 2, "added": 0, "changed": 2, "removed": 0}
+        })
+    );
+    assert_eq!(
+        plan["clusters"][0],
+        json!({"id": "c00000", "environment": "dev",
+        "inputs": {"platform-components": {"added": [], "changed": ["app"], "removed": []}}})
+    );
+
+    let plan = server.delete("/clusters/c00001?dry_run=true").json();
+    assert_eq!(plan["totals"]["prod"], json!({"clusters": 1, "added": 0, "changed": 0, "removed": 3}));
+    for (method, path, body) in [
+        ("POST", "/namespaces?dry_run=true", json!({"id": "x"})),
+        ("PUT", "/namespaces/unused?dry_run=true", json!({"labels": {"a": "b"}})),
+        ("DELETE", "/namespaces/unused?dry_run=true", json!({})),
+        ("PUT", "/clusters/c00000/namespaces/unused?dry_run=true", json!({})),
+        ("DELETE", "/clusters/c00000/namespaces/shared?dry_run=true", json!({})),
+        ("PUT", "/clusters/c00000/patches/app?dry_run=true", json!({"a": "b"})),
+        ("PATCH", "/clusters?all=true&dry_run=true", json!({"environment": "qa"})),
+        ("POST", "/batch?dry_run=true", json!({"writes": [{"op": "delete", "kind": "namespace", "id": "unused"}]})),
+    ] {
+        let answer = server.write(method, path, &body, &[]);
+        assert_eq!((answer.status, &answer.json()["dry_run"]), (200, &json!(true)), "{method} {path}: {}", answer.body);
+        assert_eq!(answer.json()["revision"], json!(1));
+    }
+    let refused = server.write("DELETE", "/namespaces/shared?dry_run=true", &json!({}), &[]);
+    assert_eq!(refused.status, 409, "a dry run is refused like the change itself");
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
+    assert_eq!(server.poll("c00000.example", "platform-components").body, before);
+}
+
+#[test]
+fn ten_thousand_clusters_are_one_change_and_polls_go_on() {
+    let server = Server::crud_with(&fleet_of(10_000));
+    let plan = server.patch("/platform_components/app?dry_run=true", &json!({"oci_tag": "v2"})).json();
+    assert_eq!(plan["clusters"].as_array().map(Vec::len), Some(10_000));
+    std::thread::scope(|scope| {
+        let bulk =
+            scope.spawn(|| server.patch("/clusters?all=true", &json!({"patches": {"app": {"replicaCount": "3"}}})));
+        let mut polls = 0;
+        while !bulk.is_finished() {
+            assert_eq!(server.poll("c00042.example", "platform-components").status, 200);
+            polls += 1;
+        }
+        let answer = bulk.join().unwrap();
+        assert_eq!((answer.status, &answer.json()["revision"]), (200, &json!(2)), "{}", answer.body);
+        assert_eq!(answer.json()["documents"].as_array().map(Vec::len), Some(10_000));
+        assert!(polls > 0);
+    });
+    let input = &server.poll("c09999.example", "platform-components").json()["inputs"][1];
+    assert_eq!(input["values"], json!({"replicaCount": 3}));
+}

@@ -1,0 +1,103 @@
+//! Several writers: nobody loses anything, whatever happens.
+
+use std::{sync::Arc, thread};
+
+use model::Value;
+use serde_json::json;
+
+use super::DEMO;
+use crate::harness::{Server, repository};
+
+/// 8 clients, 25 patches each, without ever reading.
+fn patch_from_eight(servers: &[&Server]) {
+    thread::scope(|scope| {
+        for client in 0..8 {
+            let server = servers[client % servers.len()];
+            scope.spawn(move || {
+                for at in 0..25 {
+                    let answer = server.patch(
+                        "/clusters/demo-cluster-01",
+                        &json!({"patches": {"podinfo": {format!("k{client}-{at}"): "x"}}}),
+                    );
+                    assert_eq!(answer.status, 200, "{}", answer.body);
+                }
+            });
+        }
+    });
+    let patches = servers[0].get("/clusters/demo-cluster-01").json()["patches"]["podinfo"].clone();
+    let present = patches.as_object().unwrap().keys().filter(|key| key.starts_with('k')).count();
+    assert_eq!(present, 200);
+}
+
+#[test]
+fn two_hundred_patches_of_one_document_are_all_there() {
+    patch_from_eight(&[&Server::crud()]);
+}
+
+#[test]
+fn the_same_through_two_processes_on_one_file() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let seed = repository("data/seed.json");
+    let settings = [("API_MODE", "crud"), ("SEED_FILE", seed.to_str().unwrap())];
+    let (one, two) = (Server::start_in(folder.clone(), &settings), Server::start_in(folder, &settings));
+    patch_from_eight(&[&one, &two]);
+    two.wait_until("both are at the same revision", || {
+        two.get_open("/ready").json()["revision"] == one.get_open("/ready").json()["revision"]
+    });
+    assert_eq!(one.poll(DEMO, "platform-components").body, two.poll(DEMO, "platform-components").body);
+}
+
+#[test]
+fn rules_that_span_documents_hold_across_processes() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let settings = [("API_MODE", "crud")];
+    let servers = [Server::start_in(folder.clone(), &settings), Server::start_in(folder, &settings)];
+    // Both create a cluster of one DNS name, again and again: one of the two must be refused each time.
+    for round in 0..10 {
+        let statuses: Vec<u16> = thread::scope(|scope| {
+            let racers = servers.iter().enumerate().map(|(at, server)| {
+                let id = format!("c{round}-{at}");
+                let body = json!({"id": id, "cluster_name": id, "cluster_dns": format!("{round}.example"), "environment": "dev"});
+                scope.spawn(move || server.post("/clusters", &body).status)
+            });
+            racers.collect::<Vec<_>>().into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        let mut sorted = statuses.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [201, 422], "{statuses:?}");
+    }
+}
+
+#[test]
+fn twenty_kills_lose_nothing_that_was_acknowledged() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let mut acknowledged: Vec<String> = Vec::new();
+    for round in 0..20 {
+        let server = Server::start_in(folder.clone(), &[("API_MODE", "crud")]);
+        let known: Vec<Value> = server.get("/namespaces").json().as_array().unwrap().clone();
+        for id in &acknowledged {
+            assert!(known.iter().any(|it| it["id"] == **id), "{id} was acknowledged and is gone");
+        }
+        let changes = server.get("/changes?limit=1000").json();
+        let revisions: Vec<_> = changes.as_array().unwrap().iter().map(|it| it["revision"].as_u64().unwrap()).collect();
+        let head = server.get_open("/ready").json()["revision"].as_u64().unwrap();
+        assert_eq!(revisions, (1..=head).rev().collect::<Vec<_>>(), "the log has no gap");
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut done = Vec::new();
+                for at in 0.. {
+                    let id = format!("n{round}-{at}");
+                    match server.try_write("POST", "/namespaces", &json!({"id": id})) {
+                        Some(201) => done.push(id),
+                        _ => return done,
+                    }
+                }
+                done
+            });
+            thread::sleep(std::time::Duration::from_millis(30 + round * 7));
+            server.signal(nix::sys::signal::Signal::SIGKILL);
+            acknowledged.extend(writer.join().unwrap());
+        });
+    }
+    assert!(acknowledged.len() > 20, "only {} writes were acknowledged", acknowledged.len());
+}

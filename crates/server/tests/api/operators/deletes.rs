@@ -1,0 +1,95 @@
+//! Deletes, by the first law.
+
+use model::Value;
+use serde_json::json;
+
+use super::fleet_of;
+use crate::harness::Server;
+
+fn answers(server: &Server, count: usize) -> Vec<String> {
+    let polls = (0..count).flat_map(|at| {
+        ["platform-components", "namespaces", "rolebindings"]
+            .map(|path| server.poll(&format!("c{at:05}.example"), path).body)
+    });
+    polls.collect()
+}
+
+#[test]
+fn a_definition_in_use_is_not_deleted_and_answers_stay_as_they_are() {
+    let server = Server::crud_with(&fleet_of(12));
+    let before = answers(&server, 12);
+    let answer = server.delete("/namespaces/shared");
+    assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("referenced")));
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("cluster/c00000") && detail.contains("and 2 more"), "{detail}");
+    assert_eq!(answers(&server, 12), before);
+    let answer = server.delete("/platform_components/base");
+    assert!(answer.json()["detail"].as_str().unwrap().contains("cluster/c00000"), "{}", answer.body);
+}
+
+#[test]
+fn a_cascade_removes_the_references_in_the_same_change() {
+    let server = Server::crud_with(&fleet_of(3));
+    assert_eq!(server.delete("/namespaces/shared?cascade=true").status, 200);
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(2), "one change");
+    assert_eq!(server.poll("c00000.example", "namespaces").json(), json!({"inputs": []}));
+    assert_eq!(server.get("/problems").json(), json!([]));
+    assert_eq!(server.delete("/platform_components/base?cascade=true").status, 200);
+    assert_eq!(server.get("/platform_components/app").json()["depends_on"], json!([]), "dependants let go too");
+    assert_eq!(server.get("/problems").json(), json!([]));
+}
+
+#[test]
+fn a_decommissioned_cluster_alone_is_told_so_and_comes_back_as_it_was() {
+    let server = Server::crud_with(&fleet_of(3));
+    let before = answers(&server, 3);
+    assert_eq!(server.delete("/clusters/c00001").status, 200);
+    let during = answers(&server, 3);
+    assert_eq!((&during[..3], &during[6..]), (&before[..3], &before[6..]), "the others notice nothing");
+    assert!(during[3..6].iter().all(|body| body == r#"{"inputs":[]}"#), "{during:?}");
+    let gone = server.get("/clusters/c00001");
+    assert_eq!((gone.status, &gone.json()["code"]), (410, &json!("decommissioned")));
+    assert_eq!(server.get("/clusters?decommissioned=true").json()[0]["id"], json!("c00001"));
+    assert_eq!(server.get("/clusters").json().as_array().map(Vec::len), Some(2));
+    assert_eq!(server.patch("/clusters/c00001", &json!({"environment": "qa"})).status, 410);
+
+    assert_eq!(server.post("/clusters/c00001/restore", &json!({})).status, 200);
+    assert_eq!(answers(&server, 3), before);
+    assert_eq!(server.post("/clusters/c00001/restore", &json!({})).status, 409);
+
+    assert_eq!(server.delete("/clusters/c00001?purge=true").status, 409, "only a tombstone is purged");
+    server.delete("/clusters/c00001");
+    assert_eq!(server.delete("/clusters/c00001?purge=true").status, 200);
+    assert_eq!(server.poll("c00001.example", "namespaces").status, 404);
+    assert_eq!(server.get("/clusters/c00001").status, 404);
+}
+
+#[test]
+fn a_tombstone_whose_definitions_are_gone_is_not_restored_to_less() {
+    let server = Server::crud_with(&fleet_of(1));
+    server.delete("/clusters/c00000");
+    assert_eq!(server.delete("/namespaces/shared").status, 200, "a tombstone refers to nothing");
+    let answer = server.post("/clusters/c00000/restore", &json!({}));
+    assert_eq!((answer.status, &answer.json()["errors"][0]["rule"]), (422, &json!("missing-definition")));
+}
+
+#[test]
+fn a_protected_cluster_stays() {
+    let server = Server::crud_with(&fleet_of(1));
+    server.patch("/clusters/c00000", &json!({"deletion_protection": true}));
+    let answer = server.delete("/clusters/c00000");
+    assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("protected")));
+    server.patch("/clusters/c00000", &json!({"deletion_protection": false}));
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+}
+
+#[test]
+fn creating_a_decommissioned_cluster_again_lifts_the_tombstone() {
+    let seed = fleet_of(1);
+    let server = Server::crud_with(&seed);
+    server.delete("/clusters/c00000");
+    let again: &Value = &seed["clusters"][0];
+    assert_eq!(server.post("/clusters", again).status, 201);
+    assert_eq!(server.post("/clusters", again).status, 409);
+    assert_eq!(server.poll("c00000.example", "namespaces").json()["inputs"].as_array().map(Vec::len), Some(1));
+}

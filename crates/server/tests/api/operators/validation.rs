@@ -1,0 +1,162 @@
+//! No saved state can stall a cluster or make its answers shorter.
+
+use model::Value;
+use serde_json::json;
+
+use super::fleet_of;
+use crate::harness::{Answer, Server};
+
+/// The broken rules that an answer tells, as `document pointer rule`.
+fn broken(answer: &Answer) -> Vec<String> {
+    assert_eq!((answer.status, &answer.json()["code"]), (422, &json!("invalid")), "{}", answer.body);
+    let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
+    let told =
+        |error: &Value| format!("{} {} {}", text(error, "document"), text(error, "pointer"), text(error, "rule"));
+    answer.json()["errors"].as_array().unwrap().iter().map(told).collect()
+}
+
+#[test]
+fn all_broken_rules_are_told_at_once() {
+    let server = Server::crud();
+    let answer = server.post(
+        "/clusters",
+        &json!({"id": "Bad_Id", "cluster_dns": "not a name", "environment": "dev", "colour": "red", "node_count": -1}),
+    );
+    assert_eq!(
+        broken(&answer),
+        [
+            "cluster/Bad_Id  additionalProperties",
+            "cluster/Bad_Id  required",
+            "cluster/Bad_Id /cluster_dns pattern",
+            "cluster/Bad_Id /id pattern",
+            "cluster/Bad_Id /node_count minimum",
+        ]
+    );
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
+}
+
+#[test]
+fn what_kubernetes_and_flux_would_choke_on_is_refused() {
+    let server = Server::crud();
+    let namespaces = [
+        (json!({"id": "kube-system"}), "/id reserved"),
+        (json!({"id": "flux-system"}), "/id reserved"),
+        (json!({"id": "none"}), "/id id"),
+        (json!({"id": "x", "labels": {"a": "b c"}}), "/labels/a label"),
+        (
+            json!({"id": "x", "annotations": {"fluxcd.controlplane.io/reconcile": "disabled"}}),
+            "/annotations/fluxcd.controlplane.io~1reconcile flux-metadata",
+        ),
+        (json!({"id": "x", "labels": {"a": null}}), "/labels/a type"),
+    ];
+    for (body, rule) in namespaces {
+        let told = broken(&server.post("/namespaces", &body));
+        assert!(told.iter().any(|told| told.ends_with(rule)), "{body}: {told:?}");
+    }
+    let subject = |subject: Value| json!({"id": "x", "role": "view", "subjects": [subject]});
+    for (bad, rule) in [
+        (json!({"kind": "ServiceAccount", "name": "a"}), "/subjects/0 required"),
+        (
+            json!({"kind": "ServiceAccount", "name": "a", "namespace": "b", "apiGroup": "rbac.authorization.k8s.io"}),
+            "/subjects/0/apiGroup enum",
+        ),
+        (json!({"kind": "User", "name": "a", "namespace": "b"}), "/subjects/0/namespace maxLength"),
+        (json!({"kind": "Robot", "name": "a"}), "/subjects/0/kind enum"),
+    ] {
+        let told = broken(&server.post("/rolebindings", &subject(bad.clone())));
+        assert!(told.iter().any(|told| told.ends_with(rule)), "{bad}: {told:?}");
+    }
+    for good in [json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"}), json!({"kind": "User", "name": "a"})]
+    {
+        let answer = server.write("POST", "/rolebindings?dry_run=true", &subject(good), &[]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+}
+
+#[test]
+fn patches_mean_all_that_they_say_or_are_refused() {
+    let server = Server::crud();
+    let set = |patches: Value| server.put("/clusters/demo-cluster-01/patches/podinfo", &patches);
+    for (patches, rule) in [
+        (json!({"a..b": "1"}), "/patches/podinfo/a..b invalid-patch"),
+        (json!({"a": "1", "a.b": "2"}), "/patches/podinfo/a.b invalid-patch"),
+        (json!({"a": null}), "/patches/podinfo/a null"),
+        (json!({"a": 9_007_199_254_740_993_u64}), "/patches/podinfo/a number-range"),
+        (json!({"a": "9007199254740993"}), "/patches/podinfo/a number-range"),
+    ] {
+        let told = broken(&set(patches.clone()));
+        assert!(told.iter().any(|told| told.ends_with(rule)), "{patches}: {told:?}");
+    }
+    assert_eq!(set(json!({"a,b": "{1,2} \"quoted\" = \n", "list[0].x\\.y": "1"})).status, 200);
+}
+
+#[test]
+fn references_dependencies_and_names_must_hold() {
+    let server = Server::crud();
+    let told = broken(&server.put("/clusters/demo-cluster-01/namespaces/ghost", &json!({})));
+    assert_eq!(told, ["cluster/demo-cluster-01 /namespaces/3 missing-definition"]);
+    let told =
+        broken(&server.put("/clusters/demo-cluster-01/platform_components/cert-manager", &json!({"enabled": false})));
+    assert_eq!(told, ["cluster/demo-cluster-01 /platform_components/1 dependency-not-assigned"], "traefik needs it");
+    let told = broken(&server.delete("/clusters/demo-cluster-01/platform_components/cert-manager"));
+    assert_eq!(told, ["cluster/demo-cluster-01 /platform_components/0 dependency-not-assigned"]);
+    let told = broken(&server.patch("/platform_components/podinfo", &json!({"depends_on": ["ghost"]})));
+    assert!(told.contains(&"platform_component/podinfo /depends_on/0 missing-dependency".to_owned()), "{told:?}");
+    let told = broken(&server.patch("/platform_components/cert-manager", &json!({"depends_on": ["traefik"]})));
+    assert_eq!(
+        told,
+        [
+            "platform_component/cert-manager /depends_on/0 dependency-cycle",
+            "platform_component/traefik /depends_on/0 dependency-cycle"
+        ]
+    );
+    let twin = json!({"id": "twin", "cluster_name": "twin", "cluster_dns": "DEMO-cluster-01.k8s.example.com.", "environment": "dev"});
+    let told = broken(&server.post("/clusters", &twin));
+    assert_eq!(told, ["cluster/demo-cluster-01 /cluster_dns duplicate-dns", "cluster/twin /cluster_dns duplicate-dns"]);
+    let told = broken(&server.patch("/platform_components/podinfo", &json!({"oci_url": "oci://registry/repo"})));
+    assert!(
+        told.contains(&"cluster/demo-cluster-01 /patches/podinfo/ui.color invalid-variable".to_owned()),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_catalogue_edit_that_would_break_some_clusters_names_them() {
+    let mut seed = fleet_of(500);
+    seed["platform_components"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "rare", "component_path": "r", "oci_url": "https://charts.example"}));
+    for at in [7, 123, 499] {
+        let list = seed["clusters"][at]["platform_components"].as_array_mut().unwrap();
+        list.retain(|it| it["id"] == "base");
+        list.push(json!({"id": "rare"}));
+    }
+    let server = Server::crud_with(&seed);
+    let told = broken(&server.patch("/platform_components/rare", &json!({"depends_on": ["app"]})));
+    let expected =
+        ["c00007", "c00123", "c00499"].map(|id| format!("cluster/{id} /platform_components/1 dependency-not-assigned"));
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn an_answer_cannot_grow_beyond_what_flux_takes() {
+    let mut seed = fleet_of(1);
+    let big = |at: usize| json!({"id": format!("big{at}"), "annotations": {"x": "y".repeat(200_000)}});
+    seed["namespaces"] = (0..5).map(big).chain([json!({"id": "shared"})]).collect();
+    seed["clusters"][0]["namespaces"] = (0..4).map(|at| json!({"id": format!("big{at}")})).collect();
+    let server = Server::crud_with(&seed);
+    let before = server.poll("c00000.example", "namespaces").body;
+    let told = broken(&server.put("/clusters/c00000/namespaces/big4", &json!({})));
+    assert_eq!(told, ["cluster/c00000 /namespaces answer-too-large"]);
+    assert_eq!(server.poll("c00000.example", "namespaces").body, before);
+}
+
+#[test]
+fn what_was_wrong_before_does_not_block_other_changes() {
+    let mut seed = fleet_of(1);
+    seed["clusters"][0]["namespaces"] = json!([{"id": "ghost"}, {"id": "shared"}]);
+    let server = Server::crud_with(&seed);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"environment": "qa"})).status, 200);
+    assert_eq!(server.get("/problems").json().as_array().map(Vec::len), Some(1));
+}
