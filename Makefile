@@ -2,13 +2,13 @@
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup format lint unit doc generate firestone deny clean
+.PHONY: help run test setup format lint unit doc generate firestone schemathesis deny clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
 
 run: setup ## Serve the demo fleet on http://127.0.0.1:8080 with the token "demo"
-	AUTH_TOKEN=$${AUTH_TOKEN:-demo} LISTEN_ADDR=$${LISTEN_ADDR:-127.0.0.1:8080} cargo run --locked --bin flux-resourceset
+	API_MODE=$${API_MODE:-crud} AUTH_TOKEN=$${AUTH_TOKEN:-demo} LISTEN_ADDR=$${LISTEN_ADDR:-127.0.0.1:8080} cargo run --locked --bin flux-resourceset
 
 test: setup format lint unit doc ## Everything a newcomer needs to see green: format, lints, tests, docs
 
@@ -32,6 +32,9 @@ generate: ## Write what is derived: openapi/openapi.yaml
 
 firestone: ## Let Firestone and an OpenAPI validator read the resource types and what follows from them
 	tools/firestone
+
+schemathesis: setup ## Let Schemathesis try to break a real server with what the OpenAPI document says
+	tools/schemathesis
 
 deny: ## Check licences, sources and duplicates of the dependencies
 	tools/deny

@@ -64,8 +64,8 @@ pub enum Refusal {
     /// A document cannot be read.
     #[error(transparent)]
     Unreadable(#[from] SnapshotError),
-    /// The fleet has no cluster and never had one: a blank store, not an empty fleet.
-    #[error("the fleet has no clusters and never had one")]
+    /// The fleet knows no cluster, not even a decommissioned one: a blank store, not an empty fleet.
+    #[error("the fleet knows no cluster, not even a decommissioned one")]
     BlankFleet,
 }
 

@@ -130,8 +130,7 @@ impl Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
-            Refusal::UnknownCluster => StatusCode::NOT_FOUND,
-            Refusal::BlankFleet => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::UnknownCluster | Refusal::BlankFleet => StatusCode::NOT_FOUND,
             Refusal::Unreadable(error) => return Self::internal(error),
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -167,7 +167,7 @@ impl Follower {
                     Ok(loaded) => self.publish(&mut writer, &mut fleet, loaded),
                     Err(error) => self.hold(StoreStatus::Unavailable, &error.to_string()),
                 },
-                tail => self.take(&mut writer, &mut fleet, tail),
+                tail => tokio::task::block_in_place(|| self.take(&mut writer, &mut fleet, tail)),
             }
         }
     }
@@ -175,7 +175,8 @@ impl Follower {
     /// Reads the whole picture.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
         let picture = store.load().await?;
-        Ok(Snapshot::load(self.registry.clone(), picture.revision, picture.documents)?)
+        let load = || Snapshot::load(self.registry.clone(), picture.revision, picture.documents);
+        Ok(tokio::task::block_in_place(load)?)
     }
 
     /// Tries until it succeeds, or until trying again cannot help.

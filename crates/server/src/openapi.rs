@@ -126,7 +126,7 @@ fn service(paths: &mut Value) {
         ("/problems", "listProblems", "operators", "What is wrong with stored documents.", JSON, problems),
         ("/health", "health", "service", "The process is alive.", JSON, status),
         ("/ready", "ready", "service", "Polls can be answered.", JSON, reference("Ready")),
-        ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", text.clone()),
+        ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", json!({})),
         ("/metrics", "metrics", "service", "Metrics for Prometheus.", "text/plain", text),
     ] {
         Operation::answering(tag, id, summary, "200", media, &schema).at(paths, path, "get");

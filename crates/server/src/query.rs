@@ -5,9 +5,15 @@ use axum::{
     extract::{FromRequestParts, Query},
     http::request::Parts,
 };
-use model::{FieldError, yaml};
+use model::{FieldError, Revision, yaml};
 
 use crate::failure::Failure;
+
+/// The most that can be asked for at once.
+pub(crate) const MAX_COUNT: u64 = 1_000_000;
+
+/// The largest revision that every JSON reader can hold.
+pub(crate) const MAX_REVISION: u64 = (1 << 53) - 1;
 
 /// The parameters that nobody has taken yet.
 pub(crate) struct Params(Vec<(String, String)>);
@@ -50,6 +56,25 @@ impl Params {
     pub(crate) fn parsed<T: std::str::FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>, Failure> {
         let value = self.one(name)?;
         value.map(|value| value.parse().map_err(|_| refuse(name, format!("\"{value}\" is not {what}")))).transpose()
+    }
+
+    /// Takes a number within bounds.
+    fn bounded(&mut self, name: &str, most: u64) -> Result<Option<u64>, Failure> {
+        let number = self.parsed::<u64>(name, "a number")?;
+        if number.is_some_and(|number| number > most) {
+            return Err(refuse(name, format!("\"{name}\" is at most {most}")));
+        }
+        Ok(number)
+    }
+
+    /// Takes how many are asked for, or passed over.
+    pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, Failure> {
+        self.bounded(name, MAX_COUNT)
+    }
+
+    /// Takes a revision.
+    pub(crate) fn revision(&mut self, name: &str) -> Result<Option<Revision>, Failure> {
+        Ok(self.bounded(name, MAX_REVISION)?.map(Revision))
     }
 
     /// Takes a switch: `true` or `false`, and `false` if it is not there.

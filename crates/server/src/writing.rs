@@ -51,12 +51,17 @@ pub(crate) async fn write<T>(
     let _turn = app.log.turn().await;
     for _ in 0..TRIES {
         let fleet = app.snapshot()?;
-        let mut draft = Draft::on(&fleet);
-        let value = edit(&mut draft)?;
-        let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
-        let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
-        if dry_run {
-            return Ok(Outcome::Planned(Box::new(Plan::of(&fleet, &next, &change.writes))));
+        // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
+        let (change, value, plan) = tokio::task::block_in_place(|| {
+            let mut draft = Draft::on(&fleet);
+            let value = edit(&mut draft)?;
+            let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
+            let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
+            let plan = dry_run.then(|| Plan::of(&fleet, &next, &change.writes));
+            Ok::<_, Failure>((change, value, plan))
+        })?;
+        if let Some(plan) = plan {
+            return Ok(Outcome::Planned(Box::new(plan)));
         }
         if change.writes.is_empty() {
             return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));

@@ -17,7 +17,7 @@ pub(crate) async fn bulk_patch(
     let selection = Selection::take(&mut mutation.params, ty, &["dry_run"])?;
     if selection.is_empty() && !all {
         let message = format!("a patch of all {plural} must say so: add all=true, or a filter");
-        return Err(Failure::invalid_query(FieldError::new("/all", "query", message)));
+        return Err(Failure::invalid(vec![FieldError::new("/all", "unfiltered", message)]));
     }
     let patch = Patch::Strategic(Value::Object(patch));
     let edited = mutation.make(|draft| {

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use jiff::Timestamp;
-use model::{FieldError, Revision, Value};
+use model::{FieldError, Value};
 use serde_json::json;
 use store::{Entry, EntryQuery};
 
@@ -17,6 +17,12 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1_000;
 
+/// Takes the size of a page; more than the most is the most.
+pub(super) fn page(params: &mut Params, most: u32) -> Result<u32, Failure> {
+    let asked = params.count("limit")?.map_or(PAGE, |count| u32::try_from(count).unwrap_or(most));
+    Ok(asked.min(most))
+}
+
 pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, mut params: Params) -> Result<Response, Failure> {
     let time = "a time, such as 2026-01-31T12:00:00Z";
     let query = EntryQuery {
@@ -25,8 +31,8 @@ pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, mut params: P
         actor: params.one("actor")?,
         since: params.parsed::<Timestamp>("since", time)?,
         until: params.parsed::<Timestamp>("until", time)?,
-        before: params.parsed("before", "a revision")?.map(Revision),
-        limit: params.parsed::<u32>("limit", "a number")?.unwrap_or(PAGE).min(MAX_PAGE),
+        before: params.revision("before")?,
+        limit: page(&mut params, MAX_PAGE)?,
     };
     params.none_left()?;
     app.snapshot()?;

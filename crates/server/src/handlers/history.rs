@@ -1,14 +1,19 @@
 //! `GET /{type}/{id}/history`: every change of a document, newest first, with what it said after each.
 
 use axum::{Json, extract::State};
-use model::{Revision, Value};
+use model::Value;
 use serde_json::json;
 use store::EntryQuery;
 
-use super::{Segments, changes::heading, document_at, past};
+use super::{
+    Segments,
+    changes::{heading, page},
+    document_at, past,
+};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
-const PAGE: u32 = 100;
+/// Each entry has a whole document.
+const MAX_PAGE: u32 = 100;
 
 pub(crate) async fn history(
     _: ReadAccess,
@@ -20,8 +25,8 @@ pub(crate) async fn history(
     let query = EntryQuery {
         kind: Some(ty.kind.clone()),
         id: Some(id.clone()),
-        before: params.parsed("before", "a revision")?.map(Revision),
-        limit: params.parsed::<u32>("limit", "a number")?.unwrap_or(PAGE).min(PAGE),
+        before: params.revision("before")?,
+        limit: page(&mut params, MAX_PAGE)?,
         ..EntryQuery::default()
     };
     params.none_left()?;

@@ -18,13 +18,14 @@ pub(crate) async fn list(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
-    let limit = params.parsed::<usize>("limit", "a number")?.unwrap_or(usize::MAX);
-    let offset = params.parsed("offset", "a number")?.unwrap_or(0);
+    let (limit, offset) = (params.count("limit")?, params.count("offset")?);
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let revision = past::revision(&mut params)?;
     let selection = Selection::take(&mut params, ty, &[])?;
     let fleet = past::picture(&app, revision).await?;
     let found: Vec<_> = selection.of(&fleet, ty).map(|document| document.body.as_str()).collect();
-    let page: Vec<_> = found.iter().skip(offset).take(limit).copied().collect();
+    let page: Vec<_> =
+        found.iter().skip(offset.map_or(0, size)).take(limit.map_or(usize::MAX, size)).copied().collect();
     let headers =
         [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (TOTAL, HeaderValue::from(found.len()))];
     Ok((headers, format!("[{}]", page.join(","))).into_response())

@@ -11,7 +11,7 @@ use crate::{App, failure::Failure, query::Params};
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
-    Ok(params.parsed("revision", "a revision, which is a number")?.map(Revision))
+    params.revision("revision")
 }
 
 /// The picture now, or as it was at a revision.
@@ -19,7 +19,8 @@ pub(crate) async fn picture(app: &App, revision: Option<Revision>) -> Result<Arc
     let now = app.snapshot()?;
     let Some(revision) = known(&now, revision)? else { return Ok(now) };
     let picture = app.log.store()?.load_at(revision).await.map_err(unreadable)?;
-    Snapshot::load(app.registry.clone(), revision, picture.documents).map(Arc::new).map_err(Failure::internal)
+    let load = || Snapshot::load(app.registry.clone(), revision, picture.documents);
+    tokio::task::block_in_place(load).map(Arc::new).map_err(Failure::internal)
 }
 
 /// A document now, or as it was at a revision; a tombstone is no document.

@@ -28,17 +28,17 @@ pub(crate) async fn stream(
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
-    let after = params.parsed("after", "a revision")?;
+    let after = params.revision("after")?;
     params.none_left()?;
     let last = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or("").parse()) {
         None => None,
-        Some(Ok(revision)) => Some(revision),
+        Some(Ok(revision)) => Some(Revision(revision)),
         Some(Err(_)) => {
             let error = FieldError::new("", "header", "Last-Event-ID is a revision");
             return Err(Failure::invalid_query(error));
         }
     };
-    let at = last.or(after).map_or(app.snapshot()?.revision(), Revision);
+    let at = last.or(after).unwrap_or(app.snapshot()?.revision());
     let tail = Tail { published: app.log.subscribe(), app, at, ready: VecDeque::new() };
     let events = futures_util::stream::unfold(tail, |mut tail| async {
         let change = tail.next().await?;

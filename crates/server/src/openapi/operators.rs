@@ -4,6 +4,7 @@ use model::{Registry, ResourceType, Value};
 use serde_json::json;
 
 use super::{JSON, Operation, camel, parameter, polls, reference, schemas::closed};
+use crate::query::MAX_REVISION;
 
 pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
     for ty in registry.types() {
@@ -113,7 +114,7 @@ fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value) {
     );
     let target = json!({
         "type": "object", "required": ["revision"], "additionalProperties": false,
-        "properties": {"revision": {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64}}
+        "properties": {"revision": {"type": "integer", "minimum": 0, "maximum": MAX_REVISION}}
     });
     let summary = "Make the document say again what it said at a revision.";
     Operation::new("changes", &format!("revert{one}"), summary, &or_plan(&reference(one)))

@@ -4,6 +4,7 @@ use model::{Map, Value};
 use serde_json::json;
 
 use super::reference;
+use crate::query::{MAX_COUNT, MAX_REVISION};
 
 /// A declared schema as documents are held to it: an object that lists its fields has no others. Our own words are left
 /// out.
@@ -94,15 +95,26 @@ pub(super) fn shared() -> Value {
         }}})),
         "HistoryEntry": with(json!({"op": text, "body": object})),
         "Plan": plan(),
-        "JsonPatch": {"type": "array", "items": {
-            "type": "object", "required": ["op", "path"],
-            "properties": {
-                "op": {"type": "string", "enum": ["add", "remove", "replace", "move", "copy", "test"]},
-                "path": text, "from": text, "value": {}
-            },
-            "example": {"op": "replace", "path": "/environment", "value": "qa"}
-        }},
+        "JsonPatch": {"type": "array", "items": json_patch()},
         "Batch": batch()
+    })
+}
+
+/// One operation of RFC 6902.
+fn json_patch() -> Value {
+    let pointer = json!({"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"});
+    let step = |ops: &[&str], more: &str, schema: Value| {
+        let properties = json!({"op": {"type": "string", "enum": ops}, "path": pointer, more: schema});
+        json!({"type": "object", "required": ["op", "path", more], "properties": properties})
+    };
+    let remove = json!({"op": {"type": "string", "enum": ["remove"]}, "path": pointer});
+    json!({
+        "oneOf": [
+            step(&["add", "replace", "test"], "value", json!({})),
+            step(&["move", "copy"], "from", pointer.clone()),
+            {"type": "object", "required": ["op", "path"], "properties": remove}
+        ],
+        "example": {"op": "replace", "path": "/environment", "value": "qa"}
     })
 }
 
@@ -171,15 +183,12 @@ fn batch() -> Value {
     })
 }
 
-/// The largest revision that every JSON reader can hold.
-const MAX_REVISION: u64 = (1 << 53) - 1;
-
 pub(super) fn parameters() -> Value {
     let query = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "query", "schema": schema, "description": text});
-    let header = |name: &str, text: &str| json!({"name": name, "in": "header", "schema": {"type": "string", "maxLength": 1000}, "description": text});
+    let header = |name: &str, text: &str| json!({"name": name, "in": "header", "schema": {"type": "string"}, "description": text});
     let path = |name: &str, text: &str, example: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}, "description": text, "example": example});
     let flag = json!({"type": "boolean"});
-    let count = json!({"type": "integer", "minimum": 0, "maximum": 1_000_000});
+    let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT});
     let revision = json!({"type": "integer", "minimum": 0, "maximum": MAX_REVISION});
     let time = json!({"type": "string", "format": "date-time"});
     json!({
@@ -208,6 +217,9 @@ pub(super) fn parameters() -> Value {
         "Until": query("until", time, "Only changes before this time."),
         "IfMatch": header("If-Match", "Only if the document has this ETag."),
         "IfNoneMatch": header("If-None-Match", "Only if the document has another ETag."),
-        "Reason": header("X-Change-Reason", "Why, for the audit trail.")
+        "Reason": {
+            "name": "X-Change-Reason", "in": "header", "schema": {"type": "string", "maxLength": 1000},
+            "description": "Why, for the audit trail."
+        }
     })
 }

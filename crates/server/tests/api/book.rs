@@ -13,8 +13,11 @@ fn blocks(text: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn every_example_of_the_book_is_true() {
-    let server =
-        Server::start(&[("AUTH_TOKEN", "demo"), ("SEED_FILE", repository("data/seed.json").to_str().unwrap())]);
+    let server = Server::start(&[
+        ("API_MODE", "crud"),
+        ("AUTH_TOKEN", "demo"),
+        ("SEED_FILE", repository("data/seed.json").to_str().unwrap()),
+    ]);
     let mut tried = 0;
     for file in std::fs::read_dir(repository("docs/src")).unwrap() {
         let file = file.unwrap().path();

@@ -31,7 +31,7 @@ fn a_blank_server_tells_nobody_that_they_have_nothing() {
     let server = Server::start(&[]);
     assert_eq!(server.poll(DEMO, "namespaces").status, 404);
     let answer = server.get("/api/v2/flux/clusters");
-    assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("blank-fleet")));
+    assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("blank-fleet")));
 }
 
 #[test]

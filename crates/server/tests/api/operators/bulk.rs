@@ -47,7 +47,7 @@ fn a_bulk_patch_reaches_every_match_as_one_change() {
     };
     assert_eq!((values(0), values(1)), (json!({}), json!({"replicaCount": 3})));
     let refused = server.patch("/clusters", &patch);
-    assert_eq!((refused.status, &refused.json()["errors"][0]["pointer"]), (400, &json!("/all")));
+    assert_eq!((refused.status, &refused.json()["errors"][0]["rule"]), (422, &json!("unfiltered")));
     assert_eq!(server.patch("/clusters?all=true", &patch).json()["documents"].as_array().map(Vec::len), Some(5));
     assert_eq!(server.patch("/clusters?environment=moon", &patch).json()["documents"], json!([]));
 }
