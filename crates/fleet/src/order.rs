@@ -55,16 +55,21 @@ impl<'a> Order<'a> {
     }
 
     fn reaches(&self, from: &'a str, to: &str) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![from];
-        while let Some(at) = open.pop() {
-            if at == to {
-                return true;
-            }
-            if seen.insert(at) {
-                open.extend(self.edges.get(at).into_iter().flatten());
-            }
-        }
-        false
+        reaches(from, to, |at| self.edges.get(at).into_iter().flatten().copied().collect())
     }
+}
+
+/// Whether a walk along dependencies comes from one id to another, or begins there.
+pub(crate) fn reaches<'a>(from: &'a str, to: &str, next: impl Fn(&str) -> Vec<&'a str>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if at == to {
+            return true;
+        }
+        if seen.insert(at) {
+            open.extend(next(at));
+        }
+    }
+    false
 }

@@ -8,7 +8,10 @@ use std::{collections::BTreeSet, fmt};
 use model::{Document, Id, Kind, ResourceType, Value, helm, yaml};
 use serde::Serialize;
 
-use crate::{Cluster, Definition, Snapshot, order::Delivery};
+use crate::{
+    Cluster, Definition, Snapshot,
+    order::{Delivery, reaches},
+};
 
 /// A rule that stored data can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -183,7 +186,7 @@ pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Pr
             let pointer = format!("/{field}/{at}");
             if fleet.definition_by_name(ty, on).is_none() {
                 findings.tell(pointer, Rule::MissingDependency, format!("{} \"{on}\" is not defined", ty.kind));
-            } else if depends(fleet, ty, on, id) {
+            } else if reaches(on, id, |at| dependencies(fleet, ty, at)) {
                 findings.tell(pointer, Rule::DependencyCycle, format!("\"{on}\" depends on \"{id}\" in turn"));
             }
         }
@@ -191,19 +194,8 @@ pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Pr
     findings.problems
 }
 
-/// Whether one definition depends on another, directly or over others, or is it.
-fn depends(fleet: &Snapshot, ty: &ResourceType, from: &str, on: &str) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(at) = open.pop() {
-        if at == on {
-            return true;
-        }
-        if seen.insert(at) {
-            open.extend(fleet.definition_by_name(ty, at).into_iter().flat_map(|definition| definition.depends_on(ty)));
-        }
-    }
-    false
+fn dependencies<'a>(fleet: &'a Snapshot, ty: &ResourceType, id: &str) -> Vec<&'a str> {
+    fleet.definition_by_name(ty, id).into_iter().flat_map(|definition| definition.depends_on(ty)).collect()
 }
 
 pub(crate) fn of_stranger(document: &Document) -> Problem {

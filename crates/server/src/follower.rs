@@ -97,6 +97,11 @@ impl Status {
         uptime.saturating_sub(Duration::from_millis(self.synced.load(Ordering::Relaxed)))
     }
 
+    /// Whether the log ended before the picture once.
+    pub(crate) fn has_lost_end(&self) -> bool {
+        self.lost_end.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn store(&self) -> StoreStatus {
         **self.store.load()
     }
@@ -157,7 +162,7 @@ impl Follower {
         tracing::info!(revision = fleet.revision().0, clusters = fleet.clusters().count(), "the fleet is loaded");
         loop {
             store.wake().await;
-            if self.status.lost_end.load(Ordering::Relaxed) {
+            if self.status.has_lost_end() {
                 self.status.turn(StoreStatus::Behind);
                 continue;
             }

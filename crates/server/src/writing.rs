@@ -48,7 +48,8 @@ pub(crate) async fn write<T>(
     dry_run: bool,
     edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Outcome<T>, Failure> {
-    let _turn = app.log.turn().await;
+    // A dry run is in nobody's way.
+    let _turn = if dry_run { None } else { Some(app.log.turn().await) };
     for _ in 0..TRIES {
         let fleet = app.snapshot()?;
         // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
@@ -65,6 +66,9 @@ pub(crate) async fn write<T>(
         }
         if change.writes.is_empty() {
             return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
+        }
+        if app.status.has_lost_end() {
+            return Err(unavailable().because("the log lost its end, so a change would continue another history"));
         }
         match app.log.store()?.append(&change).await {
             Ok(()) => {

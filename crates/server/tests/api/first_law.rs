@@ -120,7 +120,7 @@ fn sql(database: &std::path::Path, statement: &'static str) {
 
 #[test]
 fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
-    let server = Server::demo();
+    let server = Server::crud();
     server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
     let before = server.poll(DEMO, "namespaces").body;
@@ -129,6 +129,12 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
     sql(&server.database(), "DELETE FROM changes");
     server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
     assert_eq!(server.poll(DEMO, "namespaces").body, before, "the picture is kept");
+    let refused = server.patch("/namespaces/podinfo", &json!({"labels": {"a": "b"}}));
+    assert_eq!(
+        (refused.status, &refused.json()["code"]),
+        (503, &json!("store-unavailable")),
+        "and nothing is built on it"
+    );
     assert!(
         server.log().contains("the picture is kept as it is: the log ended at revision 0, before the picture at 2")
     );
