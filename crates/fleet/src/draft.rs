@@ -1,7 +1,7 @@
 //! A change in the making: edits on top of a snapshot, each of which sees the ones before it.
 //!
 //! Everything that an operator can do to the fleet is a method here, so that a single request, a batch and a dry run
-//! are the same code. A draft decides what is written; whether that may be is [`review`](crate::review)'s to say.
+//! are the same code. A draft decides what is written; whether that may be is [`review`](crate::review())'s to say.
 
 mod cascade;
 mod clusters;

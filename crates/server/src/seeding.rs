@@ -11,6 +11,9 @@ use store::{AppendError, Store, StoreError, seed};
 
 use crate::Clock;
 
+/// Who makes the first change.
+pub(crate) const ACTOR: &str = "seed";
+
 /// Why a log was not seeded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SeedingError {
@@ -51,7 +54,7 @@ fn first_change(registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Res
     let change = Change {
         revision: Revision::ZERO.next(),
         at: clock.now(),
-        actor: "seed".to_owned(),
+        actor: ACTOR.to_owned(),
         reason: Some("the log was empty".to_owned()),
         request_id: None,
         writes,

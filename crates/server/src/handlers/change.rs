@@ -1,6 +1,6 @@
 //! `GET /changes/{revision}`: one change, with every document before and after it.
 
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, http::StatusCode};
 use model::{Change, Op, Revision, Value};
 use serde_json::json;
 
@@ -18,8 +18,11 @@ pub(crate) async fn change(
     let mut writes = Vec::with_capacity(change.writes.len());
     for write in &change.writes {
         let mut told = json!({"kind": write.kind, "id": write.id, "op": write.op.name()});
-        // What the past was before the horizon is forgotten; the change itself is not.
-        let before = past::before(&app, write, change.revision).await.unwrap_or_default();
+        let before = match past::before(&app, write, change.revision).await {
+            // The oldest change that is kept has nothing before it any more.
+            Err(failure) if failure.status() == StatusCode::GONE => None,
+            before => before?,
+        };
         for (name, op) in [("before", before.as_ref()), ("after", Some(&write.op))] {
             if let Some(body) = op.and_then(Op::body) {
                 told[name] = Value::Object(body.fields().map_err(Failure::internal)?);

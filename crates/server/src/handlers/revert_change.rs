@@ -2,10 +2,10 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::Draft;
-use model::{FieldError, Op, Revision, Write};
+use model::{FieldError, Op, ResourceType, Revision, Write};
 
 use super::{Mutation, Segments, answers::wrote, change::find, past};
-use crate::{App, failure::Failure};
+use crate::{App, failure::Failure, seeding};
 
 pub(crate) async fn revert_change(
     mutation: Mutation,
@@ -14,10 +14,16 @@ pub(crate) async fn revert_change(
 ) -> Result<Response, Failure> {
     let revision = Revision(revision);
     let change = find(&app, revision).await?;
+    if change.actor == seeding::ACTOR {
+        let detail = "the seed is not reverted: that would decommission all its clusters at once";
+        return Err(Failure::new(StatusCode::CONFLICT, "seed", detail));
+    }
     let mut undo = Vec::with_capacity(change.writes.len());
     for write in &change.writes {
         undo.push((write, past::before(&app, write, revision).await?));
     }
+    // What refers to others lets go of them first.
+    undo.sort_by_key(|(write, _)| write.kind.as_str() != ResourceType::CLUSTER);
     let outcome = mutation.make(|draft| {
         let later: Vec<_> = change.writes.iter().filter_map(|write| conflict(draft, write, revision)).collect();
         if !later.is_empty() {
@@ -48,9 +54,11 @@ fn put_back(draft: &mut Draft<'_>, write: &Write, before: Option<&Op>) -> Result
         || Failure::unprocessable(&format!("no resource type declares the kind \"{}\"", write.kind), Vec::new());
     let ty = draft.fleet().registry().by_kind(write.kind.as_str()).ok_or_else(unknown)?;
     match before {
-        Some(op) => draft.write(ty, &write.id, op.clone()),
-        // It was not there: what that means is what a delete means.
-        None => draft.delete(ty, &write.id, false)?,
+        Some(op @ Op::Put(_)) => draft.write(ty, &write.id, op.clone()),
+        // A tombstone that was purged since is put back.
+        Some(op) if write.op == Op::Remove => draft.write(ty, &write.id, op.clone()),
+        // It was not there, or decommissioned: what that means, and whether it may be, is what a delete means.
+        _ => draft.delete(ty, &write.id, false)?,
     }
     Ok(())
 }

@@ -119,9 +119,31 @@ fn reverting_is_reviewed_like_any_change() {
     assert_eq!(server.post("/changes/3/revert", &json!({})).status, 200);
     assert_eq!(server.post("/changes/2/revert", &json!({})).status, 200);
     assert_eq!(server.get("/namespaces/extra").status, 404);
+    assert_eq!(server.post("/changes/1/revert", &json!({})).json()["code"], json!("seed"));
     // What was deleted comes back, too.
     assert_eq!(server.post("/namespaces/extra/revert", &json!({"revision": 2})).status, 200);
     assert_eq!(server.get("/namespaces/extra").status, 200);
+}
+
+#[test]
+fn a_batch_is_reverted_whole_and_a_protected_cluster_stays() {
+    let server = Server::crud();
+    let cluster = json!({"id": "new", "cluster_name": "new", "cluster_dns": "new.example", "environment": "dev",
+        "namespaces": [{"id": "a"}]});
+    let batch = json!({"writes": [
+        {"op": "create", "kind": "namespace", "body": {"id": "a"}}, {"op": "create", "kind": "cluster", "body": cluster}
+    ]});
+    server.post("/batch", &batch);
+    assert_eq!(server.post("/changes/2/revert", &json!({})).status, 200);
+    assert_eq!((server.get("/namespaces/a").status, server.get("/clusters/new").status), (404, 410));
+
+    server.patch("/clusters/demo-cluster-01", &json!({"environment": "qa"}));
+    server.delete("/clusters/demo-cluster-01");
+    server.post("/clusters/demo-cluster-01/restore", &json!({}));
+    assert_eq!(server.post("/changes/6/revert?dry_run=true", &json!({})).status, 200, "a restore can be undone");
+    server.patch("/clusters/demo-cluster-01", &json!({"deletion_protection": true}));
+    server.delete("/clusters/demo-cluster-01");
+    assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
