@@ -12,13 +12,20 @@ use crate::failure::Failure;
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
+    /// Turns true when the server stops: what would go on for ever ends then.
+    closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
     turn: Mutex<()>,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { store: OnceLock::new(), published: watch::Sender::new(Revision::ZERO), turn: Mutex::new(()) }
+        Self {
+            store: OnceLock::new(),
+            published: watch::Sender::new(Revision::ZERO),
+            closed: watch::Sender::new(false),
+            turn: Mutex::new(()),
+        }
     }
 }
 
@@ -42,6 +49,17 @@ impl Log {
     /// The store, or the failure to send while it is not opened.
     pub(crate) fn store(&self) -> Result<&Arc<dyn Store>, Failure> {
         self.opened_store().ok_or_else(Failure::not_ready)
+    }
+
+    /// The server stops.
+    pub fn close(&self) {
+        self.closed.send_replace(true);
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn closed(&self) {
+        // The sender is part of this value, so it is not gone.
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     /// Waits for one's turn to write.

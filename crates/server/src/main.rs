@@ -88,11 +88,13 @@ async fn run(config: Config) -> Result<(), Fatal> {
         signal(SignalKind::terminate()).map_err(Fatal::other)?,
         signal(SignalKind::interrupt()).map_err(Fatal::other)?,
     );
+    let log = follower.log.clone();
     let stop = async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        log.close();
     };
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
         tokio::spawn(retain(follower.log.clone(), follower.clock.clone(), keep));

@@ -56,11 +56,14 @@ struct Tail {
 }
 
 impl Tail {
-    /// The next change; none where the log cannot be followed from here, which ends the stream.
+    /// The next change; none where the log cannot be followed from here or the server stops, which ends the stream.
     async fn next(&mut self) -> Option<Change> {
         while self.ready.is_empty() {
             let at = self.at;
-            self.published.wait_for(|published| *published > at).await.ok()?;
+            tokio::select! {
+                published = self.published.wait_for(|published| *published > at) => drop(published.ok()?),
+                () = self.app.log.closed() => return None,
+            }
             let tail = self.app.log.store().ok()?.changes_after(at, BATCH).await;
             self.ready =
                 tail.inspect_err(|error| tracing::warn!("a stream of changes ends: {error}")).ok()?.changes.into();

@@ -178,6 +178,11 @@ fn the_log_is_followed_as_events() {
     server.patch("/namespaces/podinfo", &json!({"labels": {"n": "2"}}));
     server.patch("/namespaces/podinfo", &json!({"labels": {"n": "3"}}));
     assert_eq!((next(), next()), (3, 4));
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(lines.filter(|line| line.starts_with("id: ")).count(), 0, "the stream ends");
+    let log = server.log();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!log.contains("are cut off"), "nobody had to be cut off: {log}");
 }
 
 #[test]
