@@ -2,15 +2,26 @@
 
 use model::{Document, Map, ResourceType, Value, prune_nulls};
 
-use crate::{order::Delivery, snapshot::SnapshotError};
+use crate::{
+    merge::{members, merge},
+    order::Delivery,
+    snapshot::SnapshotError,
+};
 
-/// A definition and the fields of it that reach Flux.
+/// A definition and what of it reaches Flux.
 #[derive(Debug)]
 pub struct Definition {
     /// Its document.
     pub document: Document,
     /// What it says beside the id; null says nothing.
     pub(crate) fields: Map,
+    /// The input of a cluster that says nothing beside the id, as members of a JSON object. Written down once, here,
+    /// and not for every poll: most references say nothing.
+    pub(crate) plain: Box<str>,
+    /// The ids that must be healthy first.
+    pub(crate) depends_on: Box<[Box<str>]>,
+    /// What Flux makes of it.
+    pub(crate) delivery: Delivery,
 }
 
 impl Definition {
@@ -22,17 +33,15 @@ impl Definition {
             fields.retain(|name, _| only.contains(name));
         }
         prune_nulls(&mut fields);
-        Ok(Self { document, fields })
+        let list = ty.ordered_by.as_ref().and_then(|field| fields.get(field)).and_then(Value::as_array);
+        let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
+        let plain = members(merge(ty, &document.id, &[&ty.defaults, &fields])).into();
+        let delivery = Delivery::of(&fields);
+        Ok(Self { document, fields, plain, depends_on, delivery })
     }
 
     /// Whether Flux orders another version of the definition in the same way.
-    pub(crate) fn is_ordered_as(&self, other: &Self, ty: &ResourceType) -> bool {
-        self.depends_on(ty).eq(other.depends_on(ty)) && Delivery::of(self) == Delivery::of(other)
-    }
-
-    /// The ids that must be healthy first, by the field that the type declares for it.
-    pub(crate) fn depends_on<'a>(&'a self, ty: &ResourceType) -> impl Iterator<Item = &'a str> {
-        let list = ty.ordered_by.as_ref().and_then(|field| self.fields.get(field)).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str)
+    pub(crate) fn is_ordered_as(&self, other: &Self) -> bool {
+        self.depends_on == other.depends_on && self.delivery == other.delivery
     }
 }

@@ -1,11 +1,18 @@
 //! The answer to a poll: all inputs of one type for one cluster, whole and checked, or a refusal.
+//!
+//! A poll gathers text. What does not depend on the poll was written down when its document was read: the plain input
+//! of each definition, the patches and the identity of each cluster. Only a reference that overrides something is merged
+//! anew.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use model::{Id, Map, ResourceType, Value, helm};
-use serde_json::json;
+use model::{Id, ResourceType, helm};
 
-use crate::{Cluster, Definition, Snapshot, SnapshotError, merge::merge, order::Order};
+use crate::{
+    Cluster, Definition, Snapshot, SnapshotError,
+    merge::{members, merge},
+    order::Order,
+};
 
 /// The largest answer that Flux Operator reads. It keeps everything when an answer is larger, so does this server.
 pub const MAX_BYTES: usize = 921_600;
@@ -98,36 +105,56 @@ impl Snapshot {
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        let identity = Value::Object(cluster.identity.clone());
-        Answer::of(self.resolve(cluster, ty)?, empty, Some(identity))
+        let mut list = List::default();
+        self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
+        list.seal(empty, Some(&cluster.identity))
     }
 
-    /// The inputs as values, before they are checked and written down.
-    pub(crate) fn resolve(&self, cluster: &Cluster, ty: &ResourceType) -> Result<Vec<Map>, Refusal> {
+    /// The JSON text of each input of a type for a cluster.
+    pub(crate) fn input_texts(&self, cluster: &Cluster, ty: &ResourceType) -> Result<BTreeMap<Id, String>, Refusal> {
+        let mut texts = BTreeMap::new();
+        self.each_input(cluster, ty, |id, input| {
+            let mut text = String::new();
+            input.write(&mut text);
+            texts.insert(id.clone(), text);
+        })?;
+        Ok(texts)
+    }
+
+    fn each_input<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        ty: &ResourceType,
+        mut take: impl FnMut(&'a Id, Input<'a>),
+    ) -> Result<(), Refusal> {
         if !cluster.is_live() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         self.refuse_unread(cluster, ty)?;
-        let identity = Value::Object(cluster.identity.clone());
+        if let Some(twice) = cluster.twice(ty.position) {
+            return Err(Refusal::DuplicateInput(twice.to_string()));
+        }
         let resolved: Vec<_> = cluster
             .references(ty.position)
             .iter()
             .filter_map(|reference| Some((reference, self.definition(ty, &reference.id)?)))
             .collect();
-        let order = ty.ordered_by.as_ref().map(|_| Order::among(ty, &resolved));
-        let mut inputs = Vec::with_capacity(resolved.len());
-        for (reference, definition) in &resolved {
-            let mut input = merge(ty, &reference.id, &[&ty.defaults, &definition.fields, &reference.fields]);
-            if ty.patchable {
-                add_patches(&mut input, cluster, &reference.id)?;
-            }
-            if let Some(order) = &order {
-                input.insert("effective_depends_on".to_owned(), json!(order.dependencies(reference.id.as_str())));
-            }
-            input.insert("cluster".to_owned(), identity.clone());
-            inputs.push(input);
+        let order = ty.ordered_by.as_ref().map(|_| Order::among(&resolved));
+        for (reference, definition) in resolved {
+            let id = reference.id.as_str();
+            let merged = match &reference.fields {
+                None => Cow::Borrowed(&*definition.plain),
+                Some(fields) => members(merge(ty, &reference.id, &[&ty.defaults, &definition.fields, fields])).into(),
+            };
+            let patches = match cluster.patches.get(id).filter(|_| ty.patchable).map(|patches| &patches.members) {
+                None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
+                Some(Ok(members)) => Some(&**members),
+                Some(Err(error)) => return Err(Refusal::Patch { id: reference.id.clone(), error: error.clone() }),
+            };
+            let dependencies = order.as_ref().map(|order| order.dependencies(id));
+            take(&reference.id, Input { merged, patches, dependencies, cluster: &cluster.identity });
         }
-        Ok(inputs)
+        Ok(())
     }
 
     /// A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
@@ -139,7 +166,7 @@ impl Snapshot {
         {
             return Err(Refusal::UnreadList(list.to_string()));
         }
-        let lost = |id: &Id| self.definition(ty, id).is_none() && self.is_stranger(id);
+        let lost = |id: &Id| self.is_stranger(id) && self.definition(ty, id).is_none();
         match references.iter().find(|reference| lost(&reference.id)) {
             Some(reference) => Err(Refusal::UnreadDefinition(reference.id.clone())),
             None => Ok(()),
@@ -151,46 +178,93 @@ impl Snapshot {
         if self.clusters().next().is_none() {
             return Err(Refusal::BlankFleet);
         }
-        let mut inputs = Vec::new();
+        let mut list = List::default();
         for cluster in self.clusters().filter(|cluster| cluster.is_live()) {
             // A cluster is a definition too: of itself.
             let itself = Definition::read(cluster.document.clone(), ty)?;
-            inputs.push(merge(ty, cluster.id(), &[&itself.fields]));
+            list.push(|text| {
+                text.push('{');
+                text.push_str(&itself.plain);
+                text.push('}');
+            });
         }
-        Answer::of(inputs, empty, None)
+        list.seal(empty, None)
     }
 }
 
-/// The flat patches as they are, and the tree of typed values that they describe.
-fn add_patches(input: &mut Map, cluster: &Cluster, id: &Id) -> Result<(), Refusal> {
-    let patches = cluster.patches.get(id.as_str()).and_then(Value::as_object).cloned().unwrap_or_default();
-    let values = helm::expand(&patches).map_err(|error| Refusal::Patch { id: id.clone(), error })?;
-    input.insert("patches".to_owned(), Value::Object(patches));
-    input.insert("values".to_owned(), Value::Object(values));
-    Ok(())
+/// One input, as the texts that it is put together from. All but the merged fields of a reference that overrides
+/// something were written down when their documents were read.
+struct Input<'a> {
+    merged: Cow<'a, str>,
+    patches: Option<&'a str>,
+    dependencies: Option<Vec<&'a str>>,
+    cluster: &'a str,
 }
 
-impl Answer {
-    /// Checks inputs against what Flux takes and writes them down.
-    fn of(mut inputs: Vec<Map>, empty: Empty, cluster: Option<Value>) -> Result<Self, Refusal> {
-        if inputs.is_empty() && empty == Empty::Explicit {
-            let mut none = Map::new();
-            none.insert("id".to_owned(), json!(Id::NONE));
-            none.insert("none".to_owned(), json!(true));
-            none.extend(cluster.map(|cluster| ("cluster".to_owned(), cluster)));
-            inputs.push(none);
+impl Input<'_> {
+    fn write(&self, text: &mut String) {
+        text.push('{');
+        text.push_str(&self.merged);
+        if let Some(patches) = self.patches {
+            text.push(',');
+            text.push_str(patches);
         }
-        if inputs.len() > MAX_INPUTS {
-            return Err(Refusal::TooManyInputs(inputs.len()));
+        if let Some(dependencies) = &self.dependencies {
+            text.push_str(",\"effective_depends_on\":[");
+            for (at, id) in dependencies.iter().enumerate() {
+                // Ids of the fleet hold nothing that JSON would escape.
+                text.push_str(if at == 0 { "\"" } else { ",\"" });
+                text.push_str(id);
+                text.push('"');
+            }
+            text.push(']');
         }
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = inputs.iter().filter_map(|input| input["id"].as_str()).find(|id| !seen.insert(*id)) {
-            return Err(Refusal::DuplicateInput(twice.to_owned()));
+        text.push_str(",\"cluster\":");
+        text.push_str(self.cluster);
+        text.push('}');
+    }
+}
+
+/// An answer in the making.
+struct List {
+    text: String,
+    count: usize,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { text: "{\"inputs\":[".to_owned(), count: 0 }
+    }
+}
+
+impl List {
+    fn push(&mut self, write: impl FnOnce(&mut String)) {
+        if self.count > 0 {
+            self.text.push(',');
         }
-        let body = json!({ "inputs": inputs }).to_string().into_bytes();
-        if body.len() > MAX_BYTES {
-            return Err(Refusal::TooLarge(body.len()));
+        self.count += 1;
+        write(&mut self.text);
+    }
+
+    /// Checks the whole against what Flux takes.
+    fn seal(mut self, empty: Empty, cluster: Option<&str>) -> Result<Answer, Refusal> {
+        if self.count == 0 && empty == Empty::Explicit {
+            self.push(|text| {
+                text.push_str("{\"id\":\"none\",\"none\":true");
+                if let Some(cluster) = cluster {
+                    text.push_str(",\"cluster\":");
+                    text.push_str(cluster);
+                }
+                text.push('}');
+            });
         }
-        Ok(Self { body })
+        self.text.push_str("]}");
+        if self.count > MAX_INPUTS {
+            return Err(Refusal::TooManyInputs(self.count));
+        }
+        if self.text.len() > MAX_BYTES {
+            return Err(Refusal::TooLarge(self.text.len()));
+        }
+        Ok(Answer { body: self.text.into_bytes() })
     }
 }

@@ -18,3 +18,11 @@ pub(crate) fn merge(ty: &ResourceType, id: &Id, sources: &[&Map]) -> Map {
     }
     input
 }
+
+/// The members of an object as JSON text, without the braces: a part of a larger object.
+pub(crate) fn members(map: Map) -> String {
+    let mut text = Value::Object(map).to_string();
+    text.pop();
+    text.remove(0);
+    text
+}

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{ResourceType, Value};
+use model::{Map, Value};
 
 use crate::{Definition, Reference};
 
@@ -18,8 +18,9 @@ pub(crate) enum Delivery {
 }
 
 impl Delivery {
-    pub(crate) fn of(definition: &Definition) -> Self {
-        match definition.fields.get("oci_url").and_then(Value::as_str) {
+    /// By the scheme of where a component comes from.
+    pub(crate) fn of(fields: &Map) -> Self {
+        match fields.get("oci_url").and_then(Value::as_str) {
             Some(url) if url.starts_with("oci://") => Self::Kustomization,
             _ => Self::HelmRelease,
         }
@@ -33,16 +34,20 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     /// The order for the references of a cluster, each with its definition.
-    pub(crate) fn among(ty: &ResourceType, resolved: &[(&'a Reference, &'a Definition)]) -> Self {
+    pub(crate) fn among(resolved: &[(&'a Reference, &'a Definition)]) -> Self {
+        // Most catalogues order little, and most polls ask for nothing to be ordered.
+        if resolved.iter().all(|(_, definition)| definition.depends_on.is_empty()) {
+            return Self { edges: BTreeMap::new() };
+        }
         let enabled: BTreeMap<&str, Delivery> = resolved
             .iter()
             .filter(|(reference, _)| reference.enabled())
-            .map(|(reference, definition)| (reference.id.as_str(), Delivery::of(definition)))
+            .map(|(reference, definition)| (reference.id.as_str(), definition.delivery))
             .collect();
         let edges = resolved.iter().map(|(reference, definition)| {
-            let delivery = Some(Delivery::of(definition));
             let mut seen = BTreeSet::new();
-            let there = definition.depends_on(ty).filter(|on| enabled.get(on).copied() == delivery && seen.insert(*on));
+            let all = definition.depends_on.iter().map(AsRef::as_ref);
+            let there = all.filter(|on| enabled.get(on) == Some(&definition.delivery) && seen.insert(*on));
             (reference.id.as_str(), there.collect())
         });
         Self { edges: edges.collect() }

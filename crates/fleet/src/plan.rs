@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Id, Kind, Map, Op, Value, Write, yaml};
+use model::{Id, Kind, Op, Value, Write, yaml};
 use serde::Serialize;
 
 use crate::{Snapshot, review::affected};
@@ -63,11 +63,11 @@ pub struct ClusterPlan {
 #[derive(Debug, Default, Serialize)]
 pub struct InputPlan {
     /// Flux would create what these render.
-    pub added: Vec<String>,
+    pub added: Vec<Id>,
     /// Flux would apply what these render anew.
-    pub changed: Vec<String>,
+    pub changed: Vec<Id>,
     /// Flux would delete what these rendered.
-    pub removed: Vec<String>,
+    pub removed: Vec<Id>,
 }
 
 /// Counts.
@@ -120,7 +120,7 @@ impl Plan {
 }
 
 fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
-    fleet.cluster(id)?.identity.get("environment")?.as_str().map(str::to_owned)
+    Some(fleet.cluster(id)?.environment.to_string())
 }
 
 fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {
@@ -154,20 +154,24 @@ fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &
     }
 }
 
+/// Whether two texts say different things; the order of members says nothing.
+fn differ(one: &str, other: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+    one != other && value(one) != value(other)
+}
+
 /// What one cluster would get differently of one type; none if nothing.
 fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::ResourceType) -> Option<InputPlan> {
     // Review has refused changes after which an answer cannot be given; before, there may be none.
-    let inputs = |fleet: &Snapshot| -> BTreeMap<String, Map> {
-        let cluster = fleet.cluster(id);
-        let inputs = cluster.and_then(|cluster| fleet.resolve(cluster, ty).ok()).unwrap_or_default();
-        inputs.into_iter().map(|input| (input["id"].as_str().unwrap_or_default().to_owned(), input)).collect()
+    let inputs = |fleet: &Snapshot| {
+        fleet.cluster(id).and_then(|cluster| fleet.input_texts(cluster, ty).ok()).unwrap_or_default()
     };
     let (was, is) = (inputs(before), inputs(after));
     let mut plan = InputPlan::default();
     for (id, input) in &is {
         match was.get(id) {
             None => plan.added.push(id.clone()),
-            Some(known) if known != input => plan.changed.push(id.clone()),
+            Some(known) if differ(known, input) => plan.changed.push(id.clone()),
             Some(_) => {}
         }
     }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use model::{Document, Id, Kind, ResourceType, Value, helm, yaml};
+use model::{Document, Id, Kind, ResourceType, yaml};
 use serde::Serialize;
 
 use crate::{
@@ -128,7 +128,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
         findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
     for (id, patches) in &cluster.patches {
-        if let Some(Err(error)) = patches.as_object().map(helm::expand) {
+        if let Err(error) = &patches.members {
             let pointer = yaml::child(&yaml::child("/patches", id), &error.key);
             findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
@@ -156,14 +156,14 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             continue;
         };
         if reference.enabled() {
-            for on in definition.depends_on(ty).filter(|on| !enabled.contains(on)) {
+            for on in definition.depends_on.iter().filter(|on| !enabled.contains(&***on)) {
                 let message = format!("\"{}\" depends on \"{on}\", which this cluster has not enabled", reference.id);
                 findings.tell(&pointer, Rule::DependencyNotAssigned, message);
             }
         }
-        let patches = cluster.patches.get(reference.id.as_str()).filter(|_| ty.patchable).and_then(Value::as_object);
-        if Delivery::of(definition) == Delivery::Kustomization {
-            for key in patches.into_iter().flatten().map(|(key, _)| key).filter(|key| !is_variable(key)) {
+        let patches = cluster.patches.get(reference.id.as_str()).filter(|_| ty.patchable);
+        if definition.delivery == Delivery::Kustomization {
+            for key in patches.into_iter().flat_map(|patches| &patches.no_variables) {
                 let message = format!("\"{key}\" is not the name of a variable, which patches of an OCI artifact are");
                 let pointer = yaml::child(&yaml::child("/patches", reference.id.as_str()), key);
                 findings.tell(pointer, Rule::InvalidVariable, message);
@@ -172,17 +172,12 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
     }
 }
 
-fn is_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
 pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Problem> {
     let mut findings = Findings::of(&definition.document);
     let ty = fleet.registry().by_kind(definition.document.kind.as_str());
     if let Some((ty, field)) = ty.and_then(|ty| Some((ty, ty.ordered_by.as_ref()?))) {
         let id = definition.document.id.as_str();
-        for (at, on) in definition.depends_on(ty).enumerate() {
+        for (at, on) in definition.depends_on.iter().enumerate() {
             let pointer = format!("/{field}/{at}");
             if fleet.definition_by_name(ty, on).is_none() {
                 findings.tell(pointer, Rule::MissingDependency, format!("{} \"{on}\" is not defined", ty.kind));
@@ -195,7 +190,8 @@ pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Pr
 }
 
 fn dependencies<'a>(fleet: &'a Snapshot, ty: &ResourceType, id: &str) -> Vec<&'a str> {
-    fleet.definition_by_name(ty, id).into_iter().flat_map(|definition| definition.depends_on(ty)).collect()
+    let definition = fleet.definition_by_name(ty, id).into_iter();
+    definition.flat_map(|definition| definition.depends_on.iter().map(AsRef::as_ref)).collect()
 }
 
 pub(crate) fn of_stranger(document: &Document) -> Problem {

@@ -204,7 +204,12 @@ impl Snapshot {
         let (kind, id) = (document.kind.clone(), document.id.clone());
         match registry.by_kind(kind.as_str()) {
             Some(ty) if ty.is_cluster() => {
-                let cluster = Arc::new(Cluster::read(document, &registry)?);
+                // The one id that all references to a definition share is the key of its referrers.
+                let known = |ty: &ResourceType, id: &str| {
+                    self.catalogues[ty.position].referrers.get_key_value(id).map(|(id, _)| id.clone())
+                };
+                let cluster =
+                    Arc::new(Cluster::read(Document { kind: ty.kind.clone(), ..document }, &registry, known)?);
                 self.remove(&kind, &id, touched);
                 self.link(&cluster);
                 touched.extend(self.live_claims(&cluster.dns).map(|other| (kind.clone(), other.id().clone())));
@@ -215,7 +220,7 @@ impl Snapshot {
             Some(ty) => {
                 let definition = Arc::new(Definition::read(document, ty)?);
                 let known = self.catalogues[ty.position].definitions.insert(id.clone(), definition.clone());
-                if known.is_none_or(|known| !known.is_ordered_as(&definition, ty)) {
+                if known.is_none_or(|known| !known.is_ordered_as(&definition)) {
                     self.touch_referrers(ty, &id, touched);
                 }
             }

@@ -14,7 +14,7 @@ const MAX_INDEX: usize = 65_536;
 const MAX_DEPTH: usize = 30;
 
 /// A patch that has no meaning.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("\"{key}\": {rule}")]
 pub struct PatchError {
     /// The key of the patch.
