@@ -38,7 +38,7 @@ pub enum EditError {
         id: Id,
     },
     /// Others refer to the document.
-    #[error("{kind} \"{id}\" is still referred to by {}; ?cascade=true removes these references too", several(.by))]
+    #[error("{kind} \"{id}\" is still referred to by {}; a cascading delete removes these references too", several(.by))]
     Referenced {
         /// The kind.
         kind: Kind,
@@ -177,6 +177,10 @@ fn unreadable(error: &serde_json::Error) -> EditError {
 
 /// The id of a document and its fields with it; `id` is what the path says.
 fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map), EditError> {
+    let mut fields = fields;
+    if let Some(id) = id.filter(|_| !fields.contains_key("_id")) {
+        fields.entry("id").or_insert_with(|| Value::String(id.to_string()));
+    }
     let mut fields = ty.normalise(fields)?;
     let said = fields.get("id").and_then(Value::as_str);
     match (id, said) {

@@ -27,6 +27,10 @@ pub enum Rule {
     DependencyNotAssigned,
     /// A patch of a Kustomization is not a variable's name; that Kustomization would fail.
     InvalidVariable,
+    /// A live cluster has the DNS name of a decommissioned one, which would answer in its place if it gave the name up.
+    TombstoneDns,
+    /// A cluster patches what is not defined; the patches do nothing.
+    PatchWithoutDefinition,
     /// A cluster has a list of references that no type reads; its empty answers are refused.
     UnreadList,
     /// A cluster refers to one definition twice; its answers are refused.
@@ -41,12 +45,14 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::MissingDefinition,
         Self::MissingDependency,
         Self::DependencyCycle,
         Self::DependencyNotAssigned,
         Self::InvalidVariable,
+        Self::TombstoneDns,
+        Self::PatchWithoutDefinition,
         Self::UnreadList,
         Self::DuplicateReference,
         Self::DuplicateDns,
@@ -63,6 +69,8 @@ impl Rule {
             Self::DependencyCycle => "dependency-cycle",
             Self::DependencyNotAssigned => "dependency-not-assigned",
             Self::InvalidVariable => "invalid-variable",
+            Self::TombstoneDns => "tombstone-dns",
+            Self::PatchWithoutDefinition => "patch-without-definition",
             Self::UnreadList => "unread-list",
             Self::DuplicateReference => "duplicate-reference",
             Self::DuplicateDns => "duplicate-dns",
@@ -91,6 +99,13 @@ pub struct Problem {
     pub rule: Rule,
     /// A sentence.
     pub message: String,
+}
+
+impl Problem {
+    /// What it is about, wherever in its document it stands: an item of a list moves when others come and go.
+    pub(crate) fn substance(&self) -> (&Kind, &Id, Rule, &str) {
+        (&self.kind, &self.id, self.rule, &self.message)
+    }
 }
 
 impl fmt::Display for Problem {
@@ -128,14 +143,24 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
         findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
     for (id, patches) in &cluster.patches {
+        let patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
+        if !patchable.into_iter().any(|ty| fleet.definition_by_name(ty, id).is_some()) {
+            let message = format!("nothing that can be patched is called \"{id}\"");
+            findings.tell(yaml::child("/patches", id), Rule::PatchWithoutDefinition, message);
+        }
         if let Err(error) = &patches.members {
             let pointer = yaml::child(&yaml::child("/patches", id), &error.key);
             findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
     }
-    for other in fleet.live_claims(&cluster.dns).filter(|other| other.id() != cluster.id()) {
-        let message = format!("cluster \"{}\" has the same DNS name", other.id());
-        findings.tell("/cluster_dns", Rule::DuplicateDns, message);
+    for other in fleet.claims(&cluster.dns).filter(|other| other.id() != cluster.id()) {
+        let (rule, message) = if other.is_live() {
+            (Rule::DuplicateDns, format!("cluster \"{}\" has the same DNS name", other.id()))
+        } else {
+            let message = format!("the decommissioned cluster \"{}\" has this DNS name: purge it first", other.id());
+            (Rule::TombstoneDns, message)
+        };
+        findings.tell("/cluster_dns", rule, message);
     }
     findings.problems
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Change, FieldError, Id, Op, ResourceType, Value, Write, yaml};
 
-use crate::{Answer, Cluster, Empty, Problem, Refusal, Snapshot};
+use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot};
 
 /// The largest integer that survives the way to a cluster.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
@@ -40,8 +40,11 @@ pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections
 
 /// What the change would newly break in any document or answer.
 fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], errors: &mut Vec<FieldError>) {
-    let known: BTreeSet<&Problem> = before.problems().collect();
-    for problem in after.problems().filter(|problem| !known.contains(problem)) {
+    let known: BTreeSet<_> = before.problems().map(Problem::substance).collect();
+    for problem in after.problems() {
+        if known.contains(&problem.substance()) && !is_trap(problem, writes) || is_restored(before, problem) {
+            continue;
+        }
         let error = FieldError::new(&problem.pointer, problem.rule.name(), &problem.message);
         errors.push(error.of(&problem.kind, &problem.id));
     }
@@ -51,6 +54,18 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
             check_answers(before, after, &id, &types, errors);
         }
     }
+}
+
+/// A list that no type reads must not be left behind by a write: the next reference would make the answer look whole.
+fn is_trap(problem: &Problem, writes: &[Write]) -> bool {
+    problem.rule == Rule::UnreadList && writes.iter().any(|write| write.kind == problem.kind && write.id == problem.id)
+}
+
+/// Whether a cluster comes back with a problem that leaves it answered. To refuse that would leave it told to delete
+/// everything.
+fn is_restored(before: &Snapshot, problem: &Problem) -> bool {
+    let retired = before.cluster(&problem.id).is_some_and(|cluster| !cluster.is_live());
+    retired && problem.kind.as_str() == ResourceType::CLUSTER && problem.rule.is_tolerated()
 }
 
 /// A document by itself.

@@ -90,7 +90,10 @@ impl Snapshot {
         let mut fleet = Self::empty(registry);
         fleet.revision = revision;
         let mut touched = BTreeSet::new();
-        for document in documents {
+        // Clusters come last, so that no definition that arrives has to look for those that wait for it.
+        let (clusters, definitions): (Vec<_>, Vec<_>) =
+            documents.into_iter().partition(|document| document.kind.as_str() == ResourceType::CLUSTER);
+        for document in definitions.into_iter().chain(clusters) {
             fleet.put(document, &mut touched)?;
         }
         fleet.examine(touched);
@@ -194,7 +197,7 @@ impl Snapshot {
         self.claims(dns).filter(|cluster| cluster.is_live())
     }
 
-    fn claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
+    pub(crate) fn claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
         let ids = self.by_dns.get(dns).into_iter().flatten();
         ids.filter_map(|id| self.clusters.get(id)).map(AsRef::as_ref)
     }
@@ -274,9 +277,15 @@ impl Snapshot {
         }
     }
 
-    /// A definition came, went or moved in the order: whoever refers to it may have one problem more or less.
+    /// A definition came, went or moved in the order: whoever refers to it or patches it may have one problem more or
+    /// less.
     fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut BTreeSet<(Kind, Id)>) {
-        touched.extend(self.referrers(ty, id).map(|cluster| (Kind::from(ResourceType::CLUSTER), cluster.clone())));
+        let kind = Kind::from(ResourceType::CLUSTER);
+        touched.extend(self.referrers(ty, id).map(|cluster| (kind.clone(), cluster.clone())));
+        if ty.patchable {
+            let patching = self.clusters().filter(|cluster| cluster.patches.contains_key(id.as_str()));
+            touched.extend(patching.map(|cluster| (kind.clone(), cluster.id().clone())));
+        }
     }
 
     /// Finds the problems of documents anew.

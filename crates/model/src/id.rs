@@ -2,7 +2,7 @@
 //!
 //! All names share their text (`Arc<str>`), since the same id stands in definitions, references and indexes.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::Serialize;
 
@@ -91,6 +91,14 @@ impl Id {
             return Err(InvalidId::Reserved);
         }
         Ok(Self(text.into()))
+    }
+}
+
+impl FromStr for Id {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        Self::parse(text)
     }
 }
 

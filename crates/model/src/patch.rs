@@ -29,7 +29,10 @@ impl Patch {
             Self::Json(patch) => {
                 json_patch::patch(&mut document, patch).map_err(|error| PatchFailed(error.to_string()))?;
             }
-            Self::Strategic(patch) => merge(&mut document, patch),
+            Self::Strategic(patch) => {
+                check_directives(patch)?;
+                merge(&mut document, patch);
+            }
         }
         match document {
             Value::Object(fields) => Ok(fields),
@@ -41,6 +44,20 @@ impl Patch {
 /// The directive that takes an item out of a list.
 const DIRECTIVE: &str = "$patch";
 
+/// The one directive that is understood must not be mistaken for data, nor data for another.
+fn check_directives(patch: &Value) -> Result<(), PatchFailed> {
+    match patch {
+        Value::Object(map) => match map.get(DIRECTIVE) {
+            Some(directive) if *directive != json!("delete") => {
+                Err(PatchFailed(format!("the one directive is {{\"{DIRECTIVE}\": \"delete\"}}, not {directive}")))
+            }
+            _ => map.values().try_for_each(check_directives),
+        },
+        Value::Array(items) => items.iter().try_for_each(check_directives),
+        _ => Ok(()),
+    }
+}
+
 fn merge(target: &mut Value, patch: &Value) {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => merge_fields(target, patch),
@@ -51,9 +68,9 @@ fn merge(target: &mut Value, patch: &Value) {
 
 fn merge_fields(target: &mut Map, patch: &Map) {
     for (name, value) in patch {
-        if value.is_null() {
+        if value.is_null() || value.get(DIRECTIVE).is_some() {
             target.shift_remove(name);
-        } else {
+        } else if name != DIRECTIVE {
             merge(target.entry(name.clone()).or_insert(Value::Null), value);
         }
     }
@@ -112,6 +129,13 @@ mod tests {
     fn null_removes_and_nothing_of_the_patch_language_stays_behind() {
         let patch = json!({"a": null, "b": {"c": null, "d": 1}, "refs": [{"id": "x", "$patch": "delete"}, {"id": "y", "z": null}]});
         assert_eq!(strategic(json!({"a": 1}), patch), json!({"b": {"d": 1}, "refs": [{"id": "y"}]}));
+    }
+
+    #[test]
+    fn directives_are_obeyed_and_never_stored() {
+        assert_eq!(strategic(json!({"a": {"b": 1}, "c": 2}), json!({"a": {"$patch": "delete"}})), json!({"c": 2}));
+        let unknown = Patch::Strategic(json!({"a": [{"id": "x", "$patch": "replace"}]}));
+        assert!(unknown.apply(Map::new()).is_err());
     }
 
     #[test]

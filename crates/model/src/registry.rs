@@ -201,9 +201,21 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     Ok(files)
 }
 
-/// Names are addresses: two types cannot share one.
+/// Names that the API has given away: paths of its own, and what stands behind a cluster's id.
+const API: [&str; 13] = [
+    "api", "batch", "changes", "health", "history", "inputs", "metrics", "openapi", "patches", "problems", "ready",
+    "restore", "revert",
+];
+
+/// Names are addresses: two types cannot share one, nor take one of the API's own.
 fn refuse_taken_names(entry: &Entry, before: &[Entry]) -> Result<(), RegistryError> {
     let this = &entry.declaration;
+    for (what, name) in [("path", &this.path), ("list", &this.list), ("plural", &this.plural)] {
+        if API.contains(&name.as_str()) {
+            let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API's own", this.kind);
+            return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
+        }
+    }
     for other in before {
         let that = &other.declaration;
         for (what, taken) in
@@ -368,6 +380,7 @@ schema:
                     .replace("target_namespace: {type: string}", "labels: {type: object, x-kubernetes: lables}"),
             ),
             ("taken path", flux("{path: namespaces}")),
+            ("name of the API", NETWORK_POLICY.replace("network_policy", "change")),
             ("taken list", flux("{list: namespaces}")),
         ];
         let mut told = String::new();

@@ -10,6 +10,7 @@ use axum::{
         header::{CONTENT_TYPE, HeaderName},
     },
 };
+use http_body_util::LengthLimitError;
 use model::{FieldError, Map, Patch, Value};
 use serde::de::DeserializeOwned;
 
@@ -29,11 +30,19 @@ pub(crate) fn too_large() -> Failure {
 async fn read(request: Request) -> Result<Bytes, Failure> {
     match tokio::time::timeout(TIMEOUT, to_bytes(request.into_body(), MAX_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => Err(too_large().because(error)),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(error)) => {
+            let broken = FieldError::new("", "body", "the request body ended before it was complete");
+            Err(Failure::invalid_body(broken).because(error))
+        }
         Err(_) => {
             Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time"))
         }
     }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<LengthLimitError>)
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
@@ -81,24 +90,42 @@ impl<S: Sync> FromRequest<S> for PatchBody {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PATCHES[3]);
-        let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let merge = |value: Value| match value {
-            Value::Object(_) => Ok(value),
-            _ => Err(Failure::invalid_body(FieldError::new("", "json", "a merge patch is an object"))),
-        };
-        if !PATCHES.contains(&media.as_str()) {
-            const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-            let known = HeaderValue::try_from(PATCHES.join(", ")).unwrap_or(HeaderValue::from_static("*/*"));
-            let detail = format!("a patch is one of {}", PATCHES.join(", "));
-            let failure = Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail);
-            return Err(failure.with_header(ACCEPT_PATCH, known));
-        }
+        let media = media(&request, &PATCHES)?;
         let bytes = read(request).await?;
         Ok(Self(match media.as_str() {
             "application/json-patch+json" => Patch::Json(decode(&bytes)?),
-            "application/strategic-merge-patch+json" => Patch::Strategic(merge(decode(&bytes)?)?),
-            _ => Patch::Merge(merge(decode(&bytes)?)?),
+            "application/strategic-merge-patch+json" => Patch::Strategic(Value::Object(decode(&bytes)?)),
+            _ => Patch::Merge(Value::Object(decode(&bytes)?)),
         }))
     }
+}
+
+/// A strategic merge patch; plain JSON is taken for one.
+pub(crate) struct StrategicPatch(pub(crate) Patch);
+
+impl<S: Sync> FromRequest<S> for StrategicPatch {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+        media(&request, &PATCHES[2..])?;
+        Ok(Self(Patch::Strategic(Value::Object(decode(&read(request).await?)?))))
+    }
+}
+
+/// The media type of a patch, if it is one of these.
+fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
+    const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+    let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PATCHES[3]);
+    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if known.contains(&media.as_str()) {
+        return Ok(media);
+    }
+    let known = known.join(", ");
+    let header = HeaderValue::try_from(&known).map_err(Failure::internal)?;
+    let failure = Failure::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported-media-type",
+        format!("a patch here is one of {known}"),
+    );
+    Err(failure.with_header(ACCEPT_PATCH, header))
 }

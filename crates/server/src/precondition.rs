@@ -30,7 +30,9 @@ struct Tags(Vec<String>);
 
 impl Tags {
     fn of(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
-        let values: Vec<_> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        // A tag that is no text is no tag of ours: it matches nothing.
+        let values: Vec<_> =
+            headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
         let tags = values.iter().flat_map(|value| value.split(','));
         let tags = tags.map(|tag| tag.trim().trim_start_matches("W/").to_owned());
         (!values.is_empty()).then(|| Self(tags.collect()))
@@ -54,6 +56,15 @@ impl<S: Sync> FromRequestParts<S> for Precondition {
 }
 
 impl Precondition {
+    /// For a change to something that has no ETag: such a request expects what nobody can check.
+    pub(crate) fn none_given(&self) -> Result<(), Failure> {
+        if self.matches.is_none() && self.matches_not.is_none() {
+            return Ok(());
+        }
+        let detail = "If-Match and If-None-Match are for paths of one document in force";
+        Err(Failure::new(StatusCode::BAD_REQUEST, "no-precondition", detail))
+    }
+
     /// For a change: 412 where the document is not what the client expects.
     pub(crate) fn check(&self, document: Option<&Document>) -> Result<(), Failure> {
         let good = self.matches.as_ref().is_none_or(|tags| tags.hold(document))

@@ -26,9 +26,10 @@ pub async fn retain(log: Arc<Log>, clock: Arc<dyn Clock>, keep: SignedDuration) 
 async fn forget(log: &Log, clock: &dyn Clock, keep: SignedDuration) -> Result<(), StoreError> {
     let (Some(store), Ok(until)) = (log.opened_store(), clock.now().checked_sub(keep)) else { return Ok(()) };
     let oldest = EntryQuery { until: Some(until), limit: 1, ..EntryQuery::default() };
-    if let Some(entry) = store.entries(&oldest).await?.first() {
-        store.prune(entry.change.revision).await?;
-        tracing::info!(revision = entry.change.revision.0, "changes up to this revision are forgotten");
+    if let Some(entry) = store.entries(&oldest).await?.first()
+        && let Some(horizon) = store.prune(entry.change.revision).await?
+    {
+        tracing::info!(revision = horizon.0, "changes up to this revision are forgotten");
     }
     Ok(())
 }

@@ -64,15 +64,18 @@ pub(crate) async fn write<T>(
         if let Some(plan) = plan {
             return Ok(Outcome::Planned(Box::new(plan)));
         }
-        if change.writes.is_empty() {
+        if change.writes.is_empty() && at_head(app, fleet.revision()).await? {
             return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
         }
-        if app.status.has_lost_end() {
-            return Err(unavailable().because("the log lost its end, so a change would continue another history"));
+        if change.writes.is_empty() {
+            continue;
         }
+        sound(app)?;
         match app.log.store()?.append(&change).await {
             Ok(()) => {
-                reach(app, change.revision).await?;
+                reach(app, change.revision)
+                    .await
+                    .map_err(|failure| not_visible(change.revision).because(failure.cause()))?;
                 let fleet = app.snapshot()?;
                 return Ok(Outcome::Done(Done { revision: change.revision, fleet, writes: change.writes, value }));
             }
@@ -81,6 +84,28 @@ pub(crate) async fn write<T>(
         }
     }
     Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many others write at the same time"))
+}
+
+/// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do can
+/// only be said of the newest picture.
+async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
+    sound(app)?;
+    let head = app.log.store()?.changes_after(revision, 1).await.map_err(|error| unavailable().because(error))?.head;
+    reach(app, head).await?;
+    Ok(head == revision)
+}
+
+/// Refuses to build on a log that lost its end.
+fn sound(app: &App) -> Result<(), Failure> {
+    if app.status.has_lost_end() {
+        return Err(unavailable().because("the log lost its end, so a change would continue another history"));
+    }
+    Ok(())
+}
+
+fn not_visible(revision: Revision) -> Failure {
+    let detail = format!("the change was made, as revision {revision}, and this server does not see it yet");
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail)
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {

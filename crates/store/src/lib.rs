@@ -90,8 +90,9 @@ pub trait Store: Send + Sync {
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError>;
 
     /// Forgets the changes up to a revision and keeps the picture that they made: the past gets shorter, the present
-    /// stays what it is. Reading what was forgotten is [`StoreError::Pruned`].
-    async fn prune(&self, horizon: Revision) -> Result<(), StoreError>;
+    /// stays what it is. Reading what was forgotten is [`StoreError::Pruned`]. The newest change is always kept. Answers
+    /// the horizon if there was something to forget.
+    async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError>;
 
     /// Returns when the log may have grown: at once after an append through this store, and otherwise after at most
     /// [`PATIENCE`]. It may return for nothing; it never misses an append that comes after the last return.

@@ -136,15 +136,16 @@ impl Store for MemoryStore {
         Ok(log.changes.iter().rev().filter(asked).take(limit).map(entry).collect())
     }
 
-    async fn prune(&self, horizon: Revision) -> Result<(), StoreError> {
+    async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut log = self.log();
-        let horizon = horizon.min(log.head());
-        if horizon > log.horizon {
-            let base = log.picture(horizon)?;
-            let kept = log.after(horizon)?.to_vec();
-            *log = Log { horizon, base, changes: kept };
+        let horizon = horizon.min(Revision(log.head().0.saturating_sub(1)));
+        if horizon <= log.horizon {
+            return Ok(None);
         }
-        Ok(())
+        let base = log.picture(horizon)?;
+        let kept = log.after(horizon)?.to_vec();
+        *log = Log { horizon, base, changes: kept };
+        Ok(Some(horizon))
     }
 
     async fn wake(&self) {

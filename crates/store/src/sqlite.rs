@@ -196,13 +196,13 @@ impl Store for SqliteStore {
         Ok(entries)
     }
 
-    async fn prune(&self, horizon: Revision) -> Result<(), StoreError> {
+    async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut transaction = self.writer()?.begin_with("BEGIN IMMEDIATE").await?;
         let ends = Ends::read(&mut transaction).await?;
         // The last change stays: it says how many documents there are.
         let horizon = horizon.min(Revision(ends.head.0.saturating_sub(1)));
         if horizon <= ends.horizon {
-            return Ok(());
+            return Ok(None);
         }
         for statement in [
             "DELETE FROM writes WHERE revision <= ?1 AND (op = 'remove' OR EXISTS (SELECT 1 FROM writes later
@@ -214,7 +214,7 @@ impl Store for SqliteStore {
             sqlx::query(statement).bind(rows::number(horizon)).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
-        Ok(())
+        Ok(Some(horizon))
     }
 
     async fn close(&self) {

@@ -11,15 +11,18 @@ impl Draft<'_> {
     pub(super) fn release(&mut self, ty: &ResourceType, id: &Id, cascade: bool) -> Result<(), EditError> {
         let Some(clusters) = self.fleet.registry().by_kind(ResourceType::CLUSTER) else { return Ok(()) };
         let mut by = Vec::new();
-        for cluster in self.candidates(clusters, self.fleet.referrers(ty, id).cloned().collect()) {
+        let mut known: BTreeSet<Id> = self.fleet.referrers(ty, id).cloned().collect();
+        if ty.patchable {
+            let patching = self.fleet.clusters().filter(|cluster| cluster.patches.contains_key(id.as_str()));
+            known.extend(patching.map(|cluster| cluster.id().clone()));
+        }
+        for cluster in self.candidates(clusters, known) {
             let Ok(mut fields) = self.fields(clusters, &cluster) else { continue };
-            if drop_item(&mut fields, &ty.list, |item| item["id"] == id.as_str()) {
+            let referred = drop_item(&mut fields, &ty.list, |item| item["id"] == id.as_str());
+            let patches = fields.get_mut("patches").filter(|_| ty.patchable).and_then(Value::as_object_mut);
+            let patched = patches.is_some_and(|patches| patches.shift_remove(id.as_str()).is_some());
+            if referred || patched {
                 by.push(format!("{}/{cluster}", clusters.kind));
-                if ty.patchable
-                    && let Some(Value::Object(patches)) = fields.get_mut("patches")
-                {
-                    patches.shift_remove(id.as_str());
-                }
                 if cascade {
                     self.put(clusters, &cluster, &fields);
                 }

@@ -62,7 +62,11 @@ pub(crate) async fn batch(
         // One failure speaks for itself; several are told together, each with its place in the batch.
         match failures.len() {
             0 => Ok(()),
-            1 => Err(failures.remove(0).1),
+            1 => {
+                let (at, failure) = failures.remove(0);
+                let errors = placed(at, failure.clone()).collect();
+                Err(failure.with_errors(errors))
+            }
             _ => Err(Failure::invalid(failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect())),
         }
     });

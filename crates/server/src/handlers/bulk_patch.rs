@@ -1,16 +1,16 @@
 //! `PATCH /{type}?<filters>`: one strategic merge patch over every match, as one change. Everything at once must be said.
 
 use axum::{extract::State, response::Response};
-use model::{FieldError, Id, Map, Patch, Value};
+use model::{FieldError, Id};
 
 use super::{Mutation, Segments, answers::wrote, selection::Selection, type_at};
-use crate::{App, body::Json, failure::Failure};
+use crate::{App, body::StrategicPatch, failure::Failure};
 
 pub(crate) async fn bulk_patch(
     mut mutation: Mutation,
     State(app): State<App>,
     Segments(plural): Segments<String>,
-    Json(patch): Json<Map>,
+    StrategicPatch(patch): StrategicPatch,
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
     let all = mutation.params.flag("all")?;
@@ -19,7 +19,6 @@ pub(crate) async fn bulk_patch(
         let message = format!("a patch of all {plural} must say so: add all=true, or a filter");
         return Err(Failure::invalid(vec![FieldError::new("/all", "unfiltered", message)]));
     }
-    let patch = Patch::Strategic(Value::Object(patch));
     let edited = mutation.make(|draft| {
         let ids: Vec<Id> = selection.of(draft.fleet(), ty).map(|document| document.id.clone()).collect();
         ids.iter().try_for_each(|id| draft.patch(ty, id, &patch)).map_err(Failure::from)

@@ -3,15 +3,15 @@
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, header::LINK},
+    http::{HeaderValue, Uri, header::LINK},
     response::{IntoResponse as _, Response},
 };
 use jiff::Timestamp;
-use model::{FieldError, Value};
+use model::{FieldError, Id, Value};
 use serde_json::json;
 use store::{Entry, EntryQuery};
 
-use super::{id_at, past};
+use super::past;
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 const PAGE: u32 = 100;
@@ -23,11 +23,16 @@ pub(super) fn page(params: &mut Params, most: u32) -> Result<u32, Failure> {
     Ok(asked.min(most))
 }
 
-pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, mut params: Params) -> Result<Response, Failure> {
+pub(crate) async fn changes(
+    _: ReadAccess,
+    State(app): State<App>,
+    uri: Uri,
+    mut params: Params,
+) -> Result<Response, Failure> {
     let time = "a time, such as 2026-01-31T12:00:00Z";
     let query = EntryQuery {
         kind: kind(&app, params.one("kind")?)?,
-        id: params.one("id")?.as_deref().map(id_at).transpose()?,
+        id: params.parsed::<Id>("id", "an id")?,
         actor: params.one("actor")?,
         since: params.parsed::<Timestamp>("since", time)?,
         until: params.parsed::<Timestamp>("until", time)?,
@@ -38,11 +43,19 @@ pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, mut params: P
     app.snapshot()?;
     let entries = app.log.store()?.entries(&query).await.map_err(past::unreadable)?;
     let mut response = Json(entries.iter().map(told).collect::<Vec<_>>()).into_response();
-    if let Some(last) = entries.last().filter(|_| u32::try_from(entries.len()) == Ok(query.limit)) {
-        let next = format!("</changes?before={}&limit={}>; rel=\"next\"", last.change.revision, query.limit);
-        response.headers_mut().insert(LINK, HeaderValue::try_from(next).map_err(Failure::internal)?);
-    }
+    response.headers_mut().extend(next_page(&uri, &entries, query.limit)?.map(|link| (LINK, link)));
     Ok(response)
+}
+
+/// Where the next page is, if this one is full: the same query, before the last of these.
+pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Option<HeaderValue>, Failure> {
+    let Some(last) = entries.last().filter(|_| u32::try_from(entries.len()) == Ok(limit)) else { return Ok(None) };
+    let filters = uri.query().unwrap_or_default().split('&');
+    let filters =
+        filters.filter(|pair| !pair.is_empty() && !pair.starts_with("before=") && !pair.starts_with("limit="));
+    let filters: String = filters.flat_map(|pair| [pair, "&"]).collect();
+    let next = format!("<{}?{filters}before={}&limit={limit}>; rel=\"next\"", uri.path(), last.change.revision);
+    HeaderValue::try_from(next).map(Some).map_err(Failure::internal)
 }
 
 /// A kind, by any of its names; a kind that no type declares any more can be asked for too.

@@ -11,13 +11,13 @@ use super::{Mutation, Segments, described, type_at};
 use crate::{App, body::Json, failure::Failure};
 
 pub(crate) async fn create(
-    mutation: Mutation,
+    mut mutation: Mutation,
     State(app): State<App>,
     Segments(plural): Segments<String>,
     Json(fields): Json<Map>,
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
-    let precondition = mutation.precondition.clone();
+    let precondition = mutation.precondition();
     let outcome = mutation.make(|draft| {
         let id = draft.create(ty, fields.clone())?;
         precondition.check(draft.fleet().document(ty, &id))?;

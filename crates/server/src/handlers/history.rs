@@ -1,13 +1,18 @@
 //! `GET /{type}/{id}/history`: every change of a document, newest first, with what it said after each.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    http::{Uri, header::LINK},
+    response::{IntoResponse as _, Response},
+};
 use model::Value;
 use serde_json::json;
 use store::EntryQuery;
 
 use super::{
     Segments,
-    changes::{heading, page},
+    changes::{heading, next_page, page},
     document_at, past,
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
@@ -19,8 +24,9 @@ pub(crate) async fn history(
     _: ReadAccess,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
+    uri: Uri,
     mut params: Params,
-) -> Result<Json<Vec<Value>>, Failure> {
+) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
     let query = EntryQuery {
         kind: Some(ty.kind.clone()),
@@ -36,6 +42,7 @@ pub(crate) async fn history(
     if entries.is_empty() && !known && query.before.is_none() {
         return Err(fleet::EditError::NotFound { kind: ty.kind.clone(), id }.into());
     }
+    let next = next_page(&uri, &entries, query.limit)?;
     let mut history = Vec::with_capacity(entries.len());
     for entry in entries {
         let mut told = heading(&entry.change);
@@ -48,5 +55,7 @@ pub(crate) async fn history(
         }
         history.push(told);
     }
-    Ok(Json(history))
+    let mut response = Json(history).into_response();
+    response.headers_mut().extend(next.map(|link| (LINK, link)));
+    Ok(response)
 }

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Mutation {
     app: App,
     access: WriteAccess,
-    pub(crate) precondition: Precondition,
+    precondition: Precondition,
     pub(crate) params: Params,
 }
 
@@ -35,11 +35,17 @@ impl FromRequestParts<App> for Mutation {
 }
 
 impl Mutation {
-    /// Makes a change, once nothing is left of the query but whether it is only tried.
+    /// Takes the precondition, to check it where there is a document.
+    pub(crate) fn precondition(&mut self) -> Precondition {
+        std::mem::take(&mut self.precondition)
+    }
+
+    /// Makes a change, once nothing is left of the query but whether it is only tried, and nothing of the precondition.
     pub(crate) async fn make<T>(
         mut self,
         edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
     ) -> Result<Outcome<T>, Failure> {
+        self.precondition.none_given()?;
         let dry_run = self.params.flag("dry_run")?;
         self.params.none_left()?;
         write(&self.app, &self.access, dry_run, edit).await
@@ -47,12 +53,12 @@ impl Mutation {
 
     /// Makes a change to a document that is in force and what the request expects it to be.
     pub(crate) async fn of<T>(
-        self,
+        mut self,
         ty: &ResourceType,
         id: &Id,
         edit: impl Fn(&mut Draft<'_>) -> Result<T, EditError>,
     ) -> Result<Outcome<T>, Failure> {
-        let precondition = self.precondition.clone();
+        let precondition = self.precondition();
         self.make(|draft| {
             draft.fields(ty, id)?;
             precondition.check(draft.fleet().document(ty, id))?;

@@ -1,8 +1,8 @@
 //! `POST /changes/{revision}/revert`: undoes a change by a new one, through the same review.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use fleet::Draft;
-use model::{FieldError, Op, ResourceType, Revision, Write};
+use fleet::{Draft, EditError};
+use model::{FieldError, Op, Revision, Write};
 
 use super::{Mutation, Segments, answers::wrote, change::find, past};
 use crate::{App, failure::Failure, seeding};
@@ -22,15 +22,13 @@ pub(crate) async fn revert_change(
     for write in &change.writes {
         undo.push((write, past::before(&app, write, revision).await?));
     }
-    // What refers to others lets go of them first.
-    undo.sort_by_key(|(write, _)| write.kind.as_str() != ResourceType::CLUSTER);
     let outcome = mutation.make(|draft| {
         let later: Vec<_> = change.writes.iter().filter_map(|write| conflict(draft, write, revision)).collect();
         if !later.is_empty() {
             let detail = format!("{} document(s) of revision {revision} were changed since", later.len());
             return Err(Failure::new(StatusCode::CONFLICT, "revert-conflict", detail).with_errors(later));
         }
-        undo.iter().try_for_each(|(write, before)| put_back(draft, write, before.as_ref()))
+        put_all_back(draft, &undo)
     });
     wrote(outcome.await?)
 }
@@ -48,10 +46,36 @@ fn conflict(draft: &Draft<'_>, write: &Write, revision: Revision) -> Option<Fiel
     Some(FieldError::new("", "changed-since", message).of(&write.kind, &write.id))
 }
 
+/// Makes all documents what they were before. What others of them still refer to waits until those have let go.
+fn put_all_back(draft: &mut Draft<'_>, undo: &[(&Write, Option<Op>)]) -> Result<(), Failure> {
+    let mut waiting: Vec<_> = undo.iter().collect();
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let mut refused = None;
+        let mut still = Vec::new();
+        for entry in waiting {
+            match put_back(draft, entry.0, entry.1.as_ref()) {
+                Ok(()) => {}
+                Err(error @ EditError::Referenced { .. }) => {
+                    refused.get_or_insert(error);
+                    still.push(entry);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        waiting = still;
+        match refused {
+            Some(error) if waiting.len() == before => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes a document what it was before.
-fn put_back(draft: &mut Draft<'_>, write: &Write, before: Option<&Op>) -> Result<(), Failure> {
+fn put_back(draft: &mut Draft<'_>, write: &Write, before: Option<&Op>) -> Result<(), EditError> {
     let unknown =
-        || Failure::unprocessable(&format!("no resource type declares the kind \"{}\"", write.kind), Vec::new());
+        || FieldError::new("", "unknown-kind", "no resource type declares this kind").of(&write.kind, &write.id);
     let ty = draft.fleet().registry().by_kind(write.kind.as_str()).ok_or_else(unknown)?;
     match before {
         Some(op @ Op::Put(_)) => draft.write(ty, &write.id, op.clone()),

@@ -15,14 +15,14 @@ pub(crate) struct Target {
 }
 
 pub(crate) async fn revert_document(
-    mutation: Mutation,
+    mut mutation: Mutation,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
     Json(target): Json<Target>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
     let then = past::document(&app, ty, &id, Some(Revision(target.revision))).await?;
-    let precondition = mutation.precondition.clone();
+    let precondition = mutation.precondition();
     let outcome = mutation.make(|draft| {
         precondition.check(draft.fleet().document(ty, &id))?;
         draft.write(ty, &id, then.op());

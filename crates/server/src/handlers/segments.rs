@@ -46,7 +46,8 @@ pub(crate) fn cluster_at<'a>(app: &'a App, id: &str) -> Result<(&'a ResourceType
     Ok((clusters, id_at(id)?))
 }
 
-/// The type that a cluster refers to, by any of its names.
+/// The type that a cluster refers to, by its list or any of its names.
 pub(crate) fn definition_type<'a>(app: &'a App, name: &str) -> Result<&'a ResourceType, Failure> {
-    app.registry.by_name(name).filter(|ty| !ty.is_cluster()).ok_or_else(Failure::not_found)
+    let by_list = || app.registry.definitions().find(|ty| ty.list == name);
+    by_list().or_else(|| app.registry.by_name(name).filter(|ty| !ty.is_cluster())).ok_or_else(Failure::not_found)
 }

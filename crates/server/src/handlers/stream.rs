@@ -13,7 +13,7 @@ use model::{Change, FieldError, Revision};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::changes::heading;
+use super::{changes::heading, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 /// How many changes are read at once.
@@ -39,11 +39,18 @@ pub(crate) async fn stream(
         }
     };
     let at = last.or(after).unwrap_or(app.snapshot()?.revision());
+    if at > app.snapshot()?.revision() {
+        return Err(past::unknown(at));
+    }
+    // What is forgotten cannot be followed, and the client should know before it waits.
+    app.log.store()?.changes_after(at, 1).await.map_err(past::unreadable)?;
     let tail = Tail { published: app.log.subscribe(), app, at, ready: VecDeque::new() };
     let events = futures_util::stream::unfold(tail, |mut tail| async {
         let change = tail.next().await?;
         Some((Ok(event(&change)), tail))
     });
+    let hello = futures_util::stream::once(async { Ok(Event::default().comment("following")) });
+    let events = futures_util::StreamExt::chain(hello, events);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 

@@ -58,7 +58,10 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
     let summary = "One strategic merge patch over every match, as one change.";
     Operation::new(tag, &format!("bulkPatch{many}"), summary, &or_plan(&reference("Written")))
         .with(of_change(filters(ty, vec![parameter("All")])))
-        .taking(&object())
+        .taking_any(&json!({
+            "application/strategic-merge-patch+json": {"schema": object()},
+            JSON: {"schema": object()}
+        }))
         .at(paths, &path, "patch");
     describe_document(ty, &one, &format!("{path}/{{id}}"), paths);
     describe_past(ty, &one, &format!("{path}/{{id}}"), paths);

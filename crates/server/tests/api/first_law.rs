@@ -219,6 +219,17 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
     let server =
         Server::start(&[("SEED_FILE", demo.to_str().unwrap()), ("RESOURCES_DIR", types.path().to_str().unwrap())]);
     assert_eq!(server.poll(DEMO, "namespaces").json()["code"], json!("unread-list"));
+    let folder = server.folder.clone();
+    drop(server);
+    let server = Server::start_in(folder, &[("API_MODE", "crud"), ("RESOURCES_DIR", types.path().to_str().unwrap())]);
+    let answer = server.put("/clusters/demo-cluster-01/namespaces/podinfo", &json!({}));
+    assert_eq!(
+        answer.json()["errors"][0]["rule"],
+        json!("unread-list"),
+        "one reference would make it look whole: {}",
+        answer.body
+    );
+    assert_eq!(server.poll(DEMO, "namespaces").status, 500);
 }
 
 #[test]

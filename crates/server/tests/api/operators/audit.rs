@@ -52,6 +52,10 @@ fn the_trail_is_filtered_and_paged() {
     assert_eq!(revisions(&server.get("/changes?kind=namespaces&id=podinfo").json()), [6, 4, 2, 1]);
     let page = server.get("/changes?limit=2");
     assert_eq!(page.headers["link"], "</changes?before=5&limit=2>; rel=\"next\"");
+    let page = server.get("/changes?limit=2&id=podinfo");
+    assert_eq!(page.headers["link"], "</changes?id=podinfo&before=4&limit=2>; rel=\"next\"");
+    assert!(server.get("/namespaces/podinfo/history?limit=1").headers.contains_key("link"));
+    assert_eq!(server.get("/changes?id=no%20id").status, 400);
     assert_eq!(revisions(&server.get("/changes?before=5&limit=2").json()), [4, 3]);
     assert_eq!(revisions(&server.get("/changes?actor=seed").json()), [1]);
     assert_eq!(revisions(&server.get("/changes?since=2100-01-01T00:00:00Z").json()), [0_u64; 0]);
@@ -130,8 +134,12 @@ fn a_batch_is_reverted_whole_and_a_protected_cluster_stays() {
     let server = Server::crud();
     let cluster = json!({"id": "new", "cluster_name": "new", "cluster_dns": "new.example", "environment": "dev",
         "namespaces": [{"id": "a"}]});
+    let component =
+        |id: &str, on: &[&str]| json!({"id": id, "component_path": "x", "oci_url": "https://x", "depends_on": on});
     let batch = json!({"writes": [
-        {"op": "create", "kind": "namespace", "body": {"id": "a"}}, {"op": "create", "kind": "cluster", "body": cluster}
+        {"op": "create", "kind": "namespace", "body": {"id": "a"}}, {"op": "create", "kind": "cluster", "body": cluster},
+        {"op": "create", "kind": "platform_component", "body": component("a-base", &[])},
+        {"op": "create", "kind": "platform_component", "body": component("b-app", &["a-base"])}
     ]});
     server.post("/batch", &batch);
     assert_eq!(server.post("/changes/2/revert", &json!({})).status, 200);

@@ -32,7 +32,7 @@ fn a_batch_is_one_change_and_all_or_nothing() {
     assert_eq!(server.get("/namespaces/other").status, 404, "nothing of it was done");
     assert_eq!(server.post("/batch", &json!({"writes": [{"op": "explode"}]})).status, 400);
     let unknown = server.post("/batch", &json!({"writes": [{"op": "delete", "kind": "gateway", "id": "x"}]}));
-    assert_eq!(unknown.status, 422);
+    assert_eq!((unknown.status, &unknown.json()["errors"][0]["pointer"]), (422, &json!("/writes/0/kind")));
 }
 
 #[test]
@@ -46,6 +46,12 @@ fn a_bulk_patch_reaches_every_match_as_one_change() {
         server.poll(&format!("c{at:05}.example"), "platform-components").json()["inputs"][1]["values"].clone()
     };
     assert_eq!((values(0), values(1)), (json!({}), json!({"replicaCount": 3})));
+    let merge = [("content-type", "application/merge-patch+json")];
+    assert_eq!(
+        server.write("PATCH", "/clusters?all=true", &patch, &merge).status,
+        415,
+        "only strategic patches reach many"
+    );
     let refused = server.patch("/clusters", &patch);
     assert_eq!((refused.status, &refused.json()["errors"][0]["rule"]), (422, &json!("unfiltered")));
     assert_eq!(server.patch("/clusters?all=true", &patch).json()["documents"].as_array().map(Vec::len), Some(5));

@@ -48,6 +48,25 @@ fn the_same_through_two_processes_on_one_file() {
     assert_eq!(one.poll(DEMO, "platform-components").body, two.poll(DEMO, "platform-components").body);
 }
 
+/// "Nothing to do" can only be said of the newest picture.
+#[test]
+fn an_edit_on_a_stale_picture_is_not_taken_for_done() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let settings = [("API_MODE", "crud")];
+    let (one, two) = (Server::start_in(folder.clone(), &settings), Server::start_in(folder, &settings));
+    let says = |text: &str| json!({"labels": {"says": text}});
+    one.post("/namespaces", &json!({"id": "a", "labels": {"says": "first"}}));
+    two.wait_until("it is seen", || two.get("/namespaces/a").status == 200);
+    for _ in 0..5 {
+        assert_eq!(two.patch("/namespaces/a", &says("second")).status, 200);
+        assert_eq!(one.patch("/namespaces/a", &says("first")).status, 200);
+        let now = one.get("/namespaces/a").json();
+        assert_eq!(now["labels"]["says"], json!("first"), "the last writer wins");
+        let head = one.get_open("/ready").json()["revision"].clone();
+        two.wait_until("it is seen", || two.get_open("/ready").json()["revision"] == head);
+    }
+}
+
 #[test]
 fn rules_that_span_documents_hold_across_processes() {
     let folder = Arc::new(tempfile::tempdir().unwrap());

@@ -195,6 +195,33 @@ fn who_may_write_and_who_may_not() {
 }
 
 #[test]
+fn preconditions_where_nothing_can_be_checked_are_refused() {
+    let server = Server::crud();
+    for (method, path, body) in [
+        ("POST", "/batch", json!({"writes": []})),
+        ("PATCH", "/clusters?all=true", json!({"environment": "qa"})),
+        ("POST", "/changes/1/revert", json!({})),
+        ("DELETE", "/clusters/demo-cluster-01?purge=true", json!({})),
+    ] {
+        let answer = server.write(method, path, &body, &[("if-match", "\"1\"")]);
+        assert!([400, 409].contains(&answer.status), "{method} {path}: {}", answer.body);
+        assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
+    }
+    let odd = server.write("PATCH", "/namespaces/podinfo", &json!({"labels": {"a": "b"}}), &[("if-match", "é")]);
+    assert_eq!(odd.status, 412);
+}
+
+#[test]
+fn a_cluster_is_replaced_without_saying_its_id() {
+    let server = Server::crud();
+    let mut cluster = server.get("/clusters/demo-cluster-01").json();
+    cluster.as_object_mut().unwrap().remove("id");
+    cluster["cluster_name"] = json!("another-name");
+    let answer = server.put("/clusters/demo-cluster-01", &cluster);
+    assert_eq!((answer.status, answer.json()["id"].clone()), (200, json!("demo-cluster-01")), "{}", answer.body);
+}
+
+#[test]
 fn bodies_that_are_no_json_are_refused() {
     let server = Server::crud();
     let send = |body: &str| {

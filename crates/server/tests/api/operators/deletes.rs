@@ -65,12 +65,47 @@ fn a_decommissioned_cluster_alone_is_told_so_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_tombstone_whose_definitions_are_gone_is_not_restored_to_less() {
-    let server = Server::crud_with(&fleet_of(1));
+fn a_careless_delete_can_always_be_undone() {
+    let mut seed = fleet_of(1);
+    seed["clusters"][0]["namespaces"] = json!([{"id": "ghost"}, {"id": "shared"}]);
+    let server = Server::crud_with(&seed);
+    let before = server.poll("c00000.example", "namespaces").body;
     server.delete("/clusters/c00000");
-    assert_eq!(server.delete("/namespaces/shared").status, 200, "a tombstone refers to nothing");
     let answer = server.post("/clusters/c00000/restore", &json!({}));
-    assert_eq!((answer.status, &answer.json()["errors"][0]["rule"]), (422, &json!("missing-definition")));
+    assert_eq!(answer.status, 200, "an old problem must not leave the cluster decommissioned: {}", answer.body);
+    assert_eq!(server.poll("c00000.example", "namespaces").body, before);
+    server.delete("/clusters/c00000");
+    assert_eq!(server.post("/changes/4/revert", &json!({})).status, 200, "nor must it block a revert");
+    assert_eq!(server.get("/problems").json()[0]["rule"], json!("missing-definition"), "it is shown all the same");
+}
+
+#[test]
+fn a_tombstone_never_answers_for_a_live_cluster() {
+    let seed = fleet_of(1);
+    let server = Server::crud_with(&seed);
+    server.delete("/clusters/c00000");
+    let mut rebuilt = seed["clusters"][0].clone();
+    (rebuilt["id"], rebuilt["cluster_name"]) = (json!("rebuilt"), json!("rebuilt"));
+    let answer = server.post("/clusters", &rebuilt);
+    assert_eq!((answer.status, &answer.json()["errors"][0]["rule"]), (422, &json!("tombstone-dns")), "{}", answer.body);
+    assert_eq!(server.delete("/clusters/c00000?purge=true").status, 200);
+    assert_eq!(server.post("/clusters", &rebuilt).status, 201);
+    server.patch("/clusters/rebuilt", &json!({"cluster_dns": "other.example"}));
+    assert_eq!(server.poll("c00000.example", "namespaces").status, 404, "a name that was given up is unknown");
+}
+
+#[test]
+fn patches_of_a_component_go_with_it() {
+    let server = Server::crud_with(&fleet_of(2));
+    let misspelt = server.put("/clusters/c00000/patches/ap", &json!({"a": "b"}));
+    assert_eq!((misspelt.status, &misspelt.json()["errors"][0]["rule"]), (422, &json!("patch-without-definition")));
+    server.put("/clusters/c00000/patches/app", &json!({"a": "b"}));
+    for cluster in ["c00000", "c00001"] {
+        assert_eq!(server.delete(&format!("/clusters/{cluster}/platform_components/app")).status, 200);
+    }
+    assert_eq!(server.delete("/platform_components/app").status, 409, "a cluster still patches it");
+    assert_eq!(server.delete("/platform_components/app?cascade=true").status, 200);
+    assert_eq!(server.get("/clusters/c00000").json()["patches"], json!({}));
 }
 
 #[test]
