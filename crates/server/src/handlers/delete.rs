@@ -15,7 +15,15 @@ pub(crate) async fn delete(
     let cascade = mutation.params.flag("cascade")?;
     let purge = ty.is_cluster() && mutation.params.flag("purge")?;
     let outcome = if purge {
-        mutation.make(|draft| Ok(draft.purge(&id).map(|()| draft.fleet().document(ty, &id).cloned())?)).await?
+        // A tombstone is not in force, so it has no ETag that could match.
+        let precondition = mutation.precondition();
+        let gone = mutation.make(|draft| {
+            draft.purge(&id)?;
+            let document = draft.fleet().document(ty, &id);
+            precondition.check(document)?;
+            Ok(document.cloned())
+        });
+        gone.await?
     } else {
         let gone = mutation
             .of(ty, &id, |draft| draft.delete(ty, &id, cascade).map(|()| draft.fleet().document(ty, &id).cloned()));

@@ -211,7 +211,7 @@ pub(super) fn parameters() -> Value {
         "Before": query("before", revision.clone(), "Only what came before this revision: the last one of the page before."),
         "After": query("after", revision, "Begin after this revision."),
         "Kind": query("kind", json!({"type": "string", "minLength": 1}), "Only changes of documents of this type."),
-        "ChangedId": query("id", json!({"type": "string"}), "Only changes of documents of this id."),
+        "ChangedId": query("id", json!({"type": "string", "pattern": "^[A-Za-z0-9][-._:A-Za-z0-9]{0,252}$"}), "Only changes of documents of this id."),
         "Actor": query("actor", json!({"type": "string"}), "Only changes by this actor."),
         "Since": query("since", time.clone(), "Only changes at or after this time."),
         "Until": query("until", time, "Only changes before this time."),

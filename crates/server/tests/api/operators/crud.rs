@@ -201,7 +201,6 @@ fn preconditions_where_nothing_can_be_checked_are_refused() {
         ("POST", "/batch", json!({"writes": []})),
         ("PATCH", "/clusters?all=true", json!({"environment": "qa"})),
         ("POST", "/changes/1/revert", json!({})),
-        ("DELETE", "/clusters/demo-cluster-01?purge=true", json!({})),
     ] {
         let answer = server.write(method, path, &body, &[("if-match", "\"1\"")]);
         assert!([400, 409].contains(&answer.status), "{method} {path}: {}", answer.body);
