@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Change, FieldError, Id, Op, ResourceType, Value, Write, yaml};
+use model::{Change, FieldError, Id, Op, ResourceType, State, Value, Write, yaml};
 
 use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot};
 
@@ -19,7 +19,7 @@ pub struct Objections(pub Vec<FieldError>);
 /// The snapshot that a change would make, or every rule that it would break.
 pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections> {
     let mut errors = Vec::new();
-    for write in &change.writes {
+    for write in change.writes.iter().filter(|write| !is_restore(before, write)) {
         check_document(before, write, &mut errors);
     }
     match before.apply(change) {
@@ -41,8 +41,13 @@ pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections
 /// What the change would newly break in any document or answer.
 fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], errors: &mut Vec<FieldError>) {
     let known: BTreeSet<_> = before.problems().map(Problem::substance).collect();
+    let written: BTreeMap<_, _> = writes.iter().map(|write| ((&write.kind, &write.id), write)).collect();
     for problem in after.problems() {
-        if known.contains(&problem.substance()) && !is_trap(problem, writes) || is_restored(before, problem) {
+        let write = written.get(&(&problem.kind, &problem.id));
+        let tolerated = write.is_some_and(|write| is_restore(before, write)) && problem.rule.is_tolerated();
+        // A list that no type reads must not be left behind: the next reference would make the answer look whole.
+        let trap = write.is_some() && problem.rule == Rule::UnreadList;
+        if tolerated || (known.contains(&problem.substance()) && !trap) {
             continue;
         }
         let error = FieldError::new(&problem.pointer, problem.rule.name(), &problem.message);
@@ -56,16 +61,13 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
     }
 }
 
-/// A list that no type reads must not be left behind by a write: the next reference would make the answer look whole.
-fn is_trap(problem: &Problem, writes: &[Write]) -> bool {
-    problem.rule == Rule::UnreadList && writes.iter().any(|write| write.kind == problem.kind && write.id == problem.id)
-}
-
-/// Whether a cluster comes back with a problem that leaves it answered. To refuse that would leave it told to delete
-/// everything.
-fn is_restored(before: &Snapshot, problem: &Problem) -> bool {
-    let retired = before.cluster(&problem.id).is_some_and(|cluster| !cluster.is_live());
-    retired && problem.kind.as_str() == ResourceType::CLUSTER && problem.rule.is_tolerated()
+/// Whether a decommissioned cluster comes back as it was. What leaves it answered must not keep it from that: to refuse
+/// would leave it told to delete everything.
+fn is_restore(before: &Snapshot, write: &Write) -> bool {
+    let tombstone = before.registry().by_kind(write.kind.as_str()).and_then(|ty| before.document(ty, &write.id));
+    tombstone.is_some_and(|document| {
+        document.state == State::Retired && matches!(&write.op, Op::Put(body) if *body == document.body)
+    })
 }
 
 /// A document by itself.

@@ -30,7 +30,7 @@ impl Patch {
                 json_patch::patch(&mut document, patch).map_err(|error| PatchFailed(error.to_string()))?;
             }
             Self::Strategic(patch) => {
-                check_directives(patch)?;
+                check_directives(patch, false)?;
                 merge(&mut document, patch);
             }
         }
@@ -44,16 +44,17 @@ impl Patch {
 /// The directive that takes an item out of a list.
 const DIRECTIVE: &str = "$patch";
 
-/// The one directive that is understood must not be mistaken for data, nor data for another.
-fn check_directives(patch: &Value) -> Result<(), PatchFailed> {
+/// The one directive that is understood must not be mistaken for data, nor data for another. It removes a field or an
+/// item of a list that is keyed by id, and stands nowhere else.
+fn check_directives(patch: &Value, removable: bool) -> Result<(), PatchFailed> {
     match patch {
         Value::Object(map) => match map.get(DIRECTIVE) {
-            Some(directive) if *directive != json!("delete") => {
-                Err(PatchFailed(format!("the one directive is {{\"{DIRECTIVE}\": \"delete\"}}, not {directive}")))
-            }
-            _ => map.values().try_for_each(check_directives),
+            Some(directive) if !removable || *directive != json!("delete") => Err(PatchFailed(format!(
+                "\"{DIRECTIVE}\": {directive} is not understood here; \"delete\" removes a field, or an item with an id"
+            ))),
+            _ => map.values().try_for_each(|value| check_directives(value, true)),
         },
-        Value::Array(items) => items.iter().try_for_each(check_directives),
+        Value::Array(items) => items.iter().try_for_each(|item| check_directives(item, is_keyed(items))),
         _ => Ok(()),
     }
 }
@@ -136,6 +137,9 @@ mod tests {
         assert_eq!(strategic(json!({"a": {"b": 1}, "c": 2}), json!({"a": {"$patch": "delete"}})), json!({"c": 2}));
         let unknown = Patch::Strategic(json!({"a": [{"id": "x", "$patch": "replace"}]}));
         assert!(unknown.apply(Map::new()).is_err());
+        for misplaced in [json!({"$patch": "delete"}), json!({"a": [{"name": "x", "$patch": "delete"}]})] {
+            assert!(Patch::Strategic(misplaced).apply(Map::new()).is_err());
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// What time it is.
 pub trait Clock: Send + Sync {
-    /// By the calendar, for the log of changes.
+    /// By the calendar, for the log of changes; in whole microseconds, which is what stores keep.
     fn now(&self) -> Timestamp;
 
     /// By a clock that never jumps, for measuring; counted from some fixed moment.
@@ -31,7 +31,8 @@ impl SystemClock {
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is where time is taken from")]
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        let now = Timestamp::now();
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
     }
 
     fn uptime(&self) -> Duration {

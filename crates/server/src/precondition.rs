@@ -72,7 +72,11 @@ impl Precondition {
         if good {
             return Ok(());
         }
-        let now = document.map_or("it is not there".to_owned(), |it| format!("its ETag is \"{}\"", it.revision));
+        let now = match document {
+            None => "it is not there".to_owned(),
+            Some(document) if document.state == State::Retired => "it is decommissioned".to_owned(),
+            Some(document) => format!("its ETag is \"{}\"", document.revision),
+        };
         let detail = format!("the document is not what the request expects: {now}");
         Err(Failure::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail))
     }

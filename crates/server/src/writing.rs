@@ -53,14 +53,20 @@ pub(crate) async fn write<T>(
     for _ in 0..TRIES {
         let fleet = app.snapshot()?;
         // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
-        let (change, value, plan) = tokio::task::block_in_place(|| {
+        let thought = tokio::task::block_in_place(|| {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
             let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
             let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
             let plan = dry_run.then(|| Plan::of(&fleet, &next, &change.writes));
-            Ok::<_, Failure>((change, value, plan))
-        })?;
+            Ok((change, value, plan))
+        });
+        let (change, value, plan) = match thought {
+            Ok(thought) => thought,
+            // What is refused, or not there, on an old picture may be right on the newest.
+            Err(_) if !at_head(app, fleet.revision()).await? => continue,
+            Err(failure) => return Err(failure),
+        };
         if let Some(plan) = plan {
             return Ok(Outcome::Planned(Box::new(plan)));
         }
@@ -121,8 +127,6 @@ fn unavailable() -> Failure {
 
 impl WriteAccess {
     fn change(&self, revision: Revision, at: Timestamp, writes: Vec<Write>) -> Change {
-        // Stores keep microseconds; so does every copy of the change.
-        let at = Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
         Change {
             revision,
             at,

@@ -60,6 +60,9 @@ fn an_edit_on_a_stale_picture_is_not_taken_for_done() {
     for _ in 0..5 {
         assert_eq!(two.patch("/namespaces/a", &says("second")).status, 200);
         assert_eq!(one.patch("/namespaces/a", &says("first")).status, 200);
+        let id = format!("n{}", one.get_open("/ready").json()["revision"]);
+        two.post("/namespaces", &json!({"id": id}));
+        assert_eq!(one.patch(&format!("/namespaces/{id}"), &says("hello")).status, 200, "what another made is there");
         let now = one.get("/namespaces/a").json();
         assert_eq!(now["labels"]["says"], json!("first"), "the last writer wins");
         let head = one.get_open("/ready").json()["revision"].clone();

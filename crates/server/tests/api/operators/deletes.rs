@@ -80,6 +80,21 @@ fn a_careless_delete_can_always_be_undone() {
 }
 
 #[test]
+fn creating_over_a_tombstone_is_no_restore() {
+    let seed = fleet_of(1);
+    let server = Server::crud_with(&seed);
+    server.delete("/clusters/c00000");
+    let mut again = seed["clusters"][0].clone();
+    again["namespaces"] = json!([{"id": "shard"}]);
+    let answer = server.post("/clusters", &again);
+    assert_eq!(
+        (answer.status, &answer.json()["errors"][0]["rule"]),
+        (422, &json!("missing-definition")),
+        "a typo is a typo"
+    );
+}
+
+#[test]
 fn a_tombstone_never_answers_for_a_live_cluster() {
     let seed = fleet_of(1);
     let server = Server::crud_with(&seed);
