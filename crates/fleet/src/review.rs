@@ -55,14 +55,16 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
     }
     // An answer that cannot be given for a reason that is told already needs no second telling.
     if errors.is_empty() {
-        for (id, types) in affected(before, after, writes) {
+        let restored: BTreeSet<_> =
+            writes.iter().filter(|write| is_restore(before, write)).map(|write| &write.id).collect();
+        for (id, types) in affected(before, after, writes).into_iter().filter(|(id, _)| !restored.contains(id)) {
             check_answers(before, after, &id, &types, errors);
         }
     }
 }
 
-/// Whether a decommissioned cluster comes back as it was. What leaves it answered must not keep it from that: to refuse
-/// would leave it told to delete everything.
+/// Whether a decommissioned cluster comes back as it was. What leaves it answered, or refused an answer, must not keep it
+/// from that: to refuse would leave it told to delete everything.
 fn is_restore(before: &Snapshot, write: &Write) -> bool {
     let tombstone = before.registry().by_kind(write.kind.as_str()).and_then(|ty| before.document(ty, &write.id));
     tombstone.is_some_and(|document| {

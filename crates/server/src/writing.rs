@@ -70,10 +70,10 @@ pub(crate) async fn write<T>(
         if let Some(plan) = plan {
             return Ok(Outcome::Planned(Box::new(plan)));
         }
-        if change.writes.is_empty() && at_head(app, fleet.revision()).await? {
-            return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
-        }
         if change.writes.is_empty() {
+            if at_head(app, fleet.revision()).await? {
+                return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
+            }
             continue;
         }
         sound(app)?;
@@ -92,8 +92,8 @@ pub(crate) async fn write<T>(
     Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many others write at the same time"))
 }
 
-/// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do can
-/// only be said of the newest picture.
+/// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do, or
+/// that something may not be done, can only be said of the newest picture.
 async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
     sound(app)?;
     let head = app.log.store()?.changes_after(revision, 1).await.map_err(|error| unavailable().because(error))?.head;

@@ -230,6 +230,13 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
         answer.body
     );
     assert_eq!(server.poll(DEMO, "namespaces").status, 500);
+    assert_eq!(server.delete("/clusters/demo-cluster-01").status, 200);
+    assert_eq!(
+        server.post("/clusters/demo-cluster-01/restore", &json!({})).status,
+        200,
+        "and yet a delete can be undone"
+    );
+    assert_eq!(server.poll(DEMO, "namespaces").status, 500);
 }
 
 #[test]
