@@ -19,7 +19,7 @@ use crate::{App, access::WriteAccess, failure::Failure};
 const TRIES: u32 = 100;
 
 /// How long the picture may take to come to a change that is in the log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came of a change.
 pub(crate) enum Outcome<T> {

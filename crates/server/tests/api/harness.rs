@@ -20,7 +20,7 @@ const READ: &str = "read-token";
 const WRITE: &str = "write-token";
 
 /// Longer than anything should take, on a machine that has other things to do.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_mins(2);
 
 /// The server's command, with an environment of its own and a database in a folder of its own.
 pub(crate) fn command(folder: &Path) -> Command {
