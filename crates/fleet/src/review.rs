@@ -5,12 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Change, FieldError, Id, Op, ResourceType, State, Value, Write, yaml};
+use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Op, ResourceType, State, Value, Write, yaml};
 
 use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot};
-
-/// The largest integer that survives the way to a cluster.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// A change that may not be.
 #[derive(Debug)]
@@ -81,7 +78,7 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
         for (component, patches) in patches {
             for (key, value) in patches.as_object().into_iter().flatten() {
                 let integer = value.as_str().and_then(|text| text.parse::<i64>().ok());
-                if integer.is_some_and(|integer| integer.unsigned_abs() > MAX_INTEGER) {
+                if integer.is_some_and(|integer| integer.unsigned_abs() > MAX_SAFE_INTEGER) {
                     let pointer = yaml::child(&yaml::child("/patches", component), key);
                     let message = "Helm reads this as a number, and beyond 2^53 it loses digits on its way";
                     errors.push(FieldError::new(pointer, "number-range", message).of(&write.kind, &write.id));

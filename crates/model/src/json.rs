@@ -8,6 +8,9 @@ use crate::{FieldError, yaml::child};
 /// The fields of a document, in the order in which they were written.
 pub type Map = serde_json::Map<String, Value>;
 
+/// The largest integer that every reader of JSON holds exactly. Flux reads numbers as 64-bit floats.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
 /// Takes every `null` out of a map, at any depth: Flux drops null members from the inputs it keeps, and a template
 /// that reads a dropped member stalls the whole set. An absent field and a null field mean the same here.
 pub fn prune_nulls(map: &mut Map) {

@@ -123,7 +123,9 @@ impl Metrics {
             }
         }
         let mut families = self.exposed.gather();
-        families.extend(fleet.map(|fleet| self.polls_of(fleet)).into_iter().flatten());
+        if let Some(fleet) = fleet {
+            families.extend(self.polls_of(fleet)?);
+        }
         // The encoder takes a family without members for a mistake; before the first poll it is none.
         families.retain(|family| !family.get_metric().is_empty());
         let mut text = Vec::new();
@@ -132,11 +134,11 @@ impl Metrics {
     }
 
     /// The polls of the clusters that are in the fleet now.
-    fn polls_of(&self, fleet: &Snapshot) -> Vec<prometheus::proto::MetricFamily> {
+    fn polls_of(&self, fleet: &Snapshot) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
         let polls = self.polls.pin();
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
-        let Ok(counter) = IntCounterVec::new(options, &["cluster", "type"]) else { return Vec::new() };
+        let counter = IntCounterVec::new(options, &["cluster", "type"])?;
         for cluster in fleet.clusters() {
             for (count, path) in polls.get(cluster.id()).into_iter().flatten().zip(&self.types) {
                 let count = count.load(Ordering::Relaxed);
@@ -145,7 +147,7 @@ impl Metrics {
                 }
             }
         }
-        counter.collect()
+        Ok(counter.collect())
     }
 }
 

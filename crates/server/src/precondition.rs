@@ -40,10 +40,12 @@ impl Tags {
 
     fn hold(&self, document: Option<&Document>) -> bool {
         let live = document.filter(|document| document.state == State::Live);
-        live.is_some_and(|document| {
-            let tag = format!("\"{}\"", document.revision);
-            self.0.iter().any(|known| known == "*" || *known == tag)
-        })
+        live.is_some_and(|document| self.name(document.revision))
+    }
+
+    fn name(&self, revision: Revision) -> bool {
+        let tag = format!("\"{revision}\"");
+        self.0.iter().any(|known| known == "*" || *known == tag)
     }
 }
 
@@ -81,8 +83,8 @@ impl Precondition {
         Err(Failure::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail))
     }
 
-    /// For a read: whether the client has it already.
-    pub(crate) fn is_known(&self, document: &Document) -> bool {
-        self.matches_not.as_ref().is_some_and(|tags| tags.hold(Some(document)))
+    /// For a read: whether the client has what a revision wrote already.
+    pub(crate) fn is_known(&self, revision: Revision) -> bool {
+        self.matches_not.as_ref().is_some_and(|tags| tags.name(revision))
     }
 }

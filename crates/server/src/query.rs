@@ -5,15 +5,12 @@ use axum::{
     extract::{FromRequestParts, Query},
     http::request::Parts,
 };
-use model::{FieldError, Revision, yaml};
+use model::{FieldError, MAX_SAFE_INTEGER, Revision, yaml};
 
 use crate::failure::Failure;
 
 /// The most that can be asked for at once.
 pub(crate) const MAX_COUNT: u64 = 1_000_000;
-
-/// The largest revision that every JSON reader can hold.
-pub(crate) const MAX_REVISION: u64 = (1 << 53) - 1;
 
 /// The parameters that nobody has taken yet.
 pub(crate) struct Params(Vec<(String, String)>);
@@ -74,7 +71,7 @@ impl Params {
 
     /// Takes a revision.
     pub(crate) fn revision(&mut self, name: &str) -> Result<Option<Revision>, Failure> {
-        Ok(self.bounded(name, MAX_REVISION)?.map(Revision))
+        Ok(self.bounded(name, MAX_SAFE_INTEGER)?.map(Revision))
     }
 
     /// Takes a switch: `true` or `false`, and `false` if it is not there.

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::{Draft, EditError, Objections, Plan, Snapshot, review};
 use jiff::Timestamp;
-use model::{Change, Revision, Write};
+use model::{Change, FieldError, Revision, Write};
 use store::AppendError;
 
 use crate::{App, access::WriteAccess, failure::Failure};
@@ -145,7 +145,14 @@ impl From<EditError> for Failure {
             EditError::Decommissioned(_) => (StatusCode::GONE, "decommissioned"),
             EditError::NotDecommissioned(_) => (StatusCode::CONFLICT, "not-decommissioned"),
             EditError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
-            EditError::Referenced { .. } => (StatusCode::CONFLICT, "referenced"),
+            EditError::Referenced { by, .. } => {
+                let referrer = |name: &String| FieldError {
+                    document: Some(name.clone()),
+                    ..FieldError::new("", "referenced", "it refers to the document")
+                };
+                let failure = Self::new(StatusCode::CONFLICT, "referenced", error.to_string());
+                return failure.with_errors(by.iter().map(referrer).collect());
+            }
             EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
             EditError::Invalid(errors) => return Self::invalid(errors.clone()),
         };

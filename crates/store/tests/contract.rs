@@ -3,7 +3,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::poll_fn,
     sync::Arc,
+    task::Poll,
 };
 
 use jiff::Timestamp;
@@ -135,11 +137,16 @@ async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
 }
 
 async fn an_append_wakes_and_silence_wakes_too(store: Arc<dyn Store>) {
-    store.wake().await;
+    // Asked once, without waiting: only an append answers at once.
+    let is_awake = async || {
+        let mut wake = store.wake();
+        poll_fn(|context| Poll::Ready(wake.as_mut().poll(context).is_ready())).await
+    };
+    assert!(!is_awake().await, "nothing has happened");
     store.append(&change(1, &[])).await.unwrap();
-    // The append was before this call: it must not be missed.
-    tokio::time::timeout(PATIENCE * 4, store.wake()).await.unwrap();
-    tokio::time::timeout(PATIENCE * 4, store.wake()).await.unwrap();
+    assert!(is_awake().await, "the append was before the call and must not be missed");
+    assert!(!is_awake().await, "it is told once");
+    tokio::time::timeout(PATIENCE * 20, store.wake()).await.expect("silence wakes too");
 }
 
 /// The picture is the log, folded.

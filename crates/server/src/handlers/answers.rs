@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use fleet::{Answer, Empty};
-use model::{Document, Id, ResourceType};
+use model::{Document, Id, ResourceType, Revision};
 use serde_json::json;
 
 use crate::{
@@ -47,6 +47,11 @@ impl EmptyAs {
 pub(crate) fn send(answer: Answer) -> Response {
     const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
     ([(header::CONTENT_TYPE, JSON), (header::CACHE_CONTROL, NO_STORE)], answer.body).into_response()
+}
+
+/// Says that the client has it already.
+pub(crate) fn not_modified(revision: Revision) -> Response {
+    (StatusCode::NOT_MODIFIED, [(header::ETAG, etag(revision))]).into_response()
 }
 
 /// Sends a document.

@@ -1,19 +1,9 @@
 //! `GET /{type}/{id}`: one document, now or at a revision.
 
-use axum::{
-    extract::State,
-    http::{StatusCode, header::ETAG},
-    response::{IntoResponse as _, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 
-use super::{Segments, described, document_at, past};
-use crate::{
-    App,
-    access::ReadAccess,
-    failure::Failure,
-    precondition::{Precondition, etag},
-    query::Params,
-};
+use super::{Segments, answers::not_modified, described, document_at, past};
+use crate::{App, access::ReadAccess, failure::Failure, precondition::Precondition, query::Params};
 
 pub(crate) async fn get(
     _: ReadAccess,
@@ -26,8 +16,8 @@ pub(crate) async fn get(
     let revision = past::revision(&mut params)?;
     params.none_left()?;
     let document = past::document(&app, ty, &id, revision).await?;
-    if precondition.is_known(&document) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag(document.revision))]).into_response());
+    if precondition.is_known(document.revision) {
+        return Ok(not_modified(document.revision));
     }
     Ok(described(StatusCode::OK, &document))
 }

@@ -6,8 +6,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{Segments, past, selection::Selection, type_at};
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use super::{Segments, answers::not_modified, past, selection::Selection, type_at};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::Failure,
+    precondition::{Precondition, etag},
+    query::Params,
+};
 
 const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
@@ -15,6 +21,7 @@ pub(crate) async fn list(
     _: ReadAccess,
     State(app): State<App>,
     Segments(plural): Segments<String>,
+    precondition: Precondition,
     mut params: Params,
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
@@ -23,10 +30,17 @@ pub(crate) async fn list(
     let revision = past::revision(&mut params)?;
     let selection = Selection::take(&mut params, ty, &[])?;
     let fleet = past::picture(&app, revision).await?;
+    // Whatever was written since the picture of that revision may be in the list.
+    if precondition.is_known(fleet.revision()) {
+        return Ok(not_modified(fleet.revision()));
+    }
     let found: Vec<_> = selection.of(&fleet, ty).map(|document| document.body.as_str()).collect();
     let page: Vec<_> =
         found.iter().skip(offset.map_or(0, size)).take(limit.map_or(usize::MAX, size)).copied().collect();
-    let headers =
-        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (TOTAL, HeaderValue::from(found.len()))];
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::ETAG, etag(fleet.revision())),
+        (TOTAL, HeaderValue::from(found.len())),
+    ];
     Ok((headers, format!("[{}]", page.join(","))).into_response())
 }

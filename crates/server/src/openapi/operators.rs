@@ -1,10 +1,9 @@
 //! What operators and auditors call, in mode crud.
 
-use model::{Registry, ResourceType, Value};
+use model::{MAX_SAFE_INTEGER, Registry, ResourceType, Value};
 use serde_json::json;
 
 use super::{JSON, Operation, camel, parameter, polls, reference, schemas::closed};
-use crate::query::MAX_REVISION;
 
 pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
     for ty in registry.types() {
@@ -45,9 +44,11 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
     let (one, many, tag) = (camel(ty.kind.as_str()), camel(&ty.plural), "documents");
     let document = reference(&one);
     let path = format!("/{}", ty.plural);
-    let page = filters(ty, vec![parameter("Limit"), parameter("Offset"), parameter("Revision")]);
+    let page = ["Limit", "Offset", "Revision", "IfNoneMatch"].map(parameter).to_vec();
+    let page = filters(ty, page);
     Operation::new(tag, &format!("list{many}"), &format!("The documents of type {}.", ty.kind), &list_of(&one))
         .with(page)
+        .or("304", json!({"description": "The client has it already."}))
         .at(paths, &path, "get");
     let plan = json!({"description": "What would be done.", "content": {JSON: {"schema": reference("Plan")}}});
     Operation::answering(tag, &format!("create{one}"), &format!("Create a {}.", ty.kind), "201", JSON, &document)
@@ -117,7 +118,7 @@ fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value) {
     );
     let target = json!({
         "type": "object", "required": ["revision"], "additionalProperties": false,
-        "properties": {"revision": {"type": "integer", "minimum": 0, "maximum": MAX_REVISION}}
+        "properties": {"revision": {"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER}}
     });
     let summary = "Make the document say again what it said at a revision.";
     Operation::new("changes", &format!("revert{one}"), summary, &or_plan(&reference(one)))

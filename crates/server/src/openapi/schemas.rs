@@ -1,10 +1,10 @@
 //! Schemas and parameters that several operations share.
 
-use model::{Map, Value};
+use model::{MAX_SAFE_INTEGER, Map, Value};
 use serde_json::json;
 
 use super::reference;
-use crate::query::{MAX_COUNT, MAX_REVISION};
+use crate::query::MAX_COUNT;
 
 /// A declared schema as documents are held to it: an object that lists its fields has no others. Our own words are left
 /// out.
@@ -189,7 +189,7 @@ pub(super) fn parameters() -> Value {
     let path = |name: &str, text: &str, example: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}, "description": text, "example": example});
     let flag = json!({"type": "boolean"});
     let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT});
-    let revision = json!({"type": "integer", "minimum": 0, "maximum": MAX_REVISION});
+    let revision = json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER});
     let time = json!({"type": "string", "format": "date-time"});
     json!({
         "ClusterDns": path("cluster_dns", "The cluster's DNS name; case and a trailing dot do not matter.", "demo-cluster-01.k8s.example.com"),

@@ -82,6 +82,11 @@ fn etags_guard_every_change() {
     let tag = server.get(path).headers["etag"].to_str().unwrap().to_owned();
     let authorised = ("authorization", "Bearer read-token");
     assert_eq!(server.exchange("GET", path, &[authorised, ("if-none-match", &tag)], None).status, 304);
+    let listed = server.get("/namespaces").headers["etag"].to_str().unwrap().to_owned();
+    let again = || server.exchange("GET", "/namespaces", &[authorised, ("if-none-match", &listed)], None).status;
+    assert_eq!(again(), 304);
+    server.post("/namespaces", &json!({"id": "newer"}));
+    assert_eq!(again(), 200);
     assert_eq!(server.write("PATCH", path, &json!({"labels": {"a": "1"}}), &[("if-match", &tag)]).status, 200);
     for (method, path, body) in [
         ("PATCH", path, json!({"labels": {"a": "2"}})),

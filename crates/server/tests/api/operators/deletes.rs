@@ -22,6 +22,8 @@ fn a_definition_in_use_is_not_deleted_and_answers_stay_as_they_are() {
     assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("referenced")));
     let detail = answer.json()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("cluster/c00000") && detail.contains("and 2 more"), "{detail}");
+    let named: Vec<_> = answer.json()["errors"].as_array().unwrap().iter().map(|it| it["document"].clone()).collect();
+    assert_eq!(named, (0..12).map(|at| json!(format!("cluster/c{at:05}"))).collect::<Vec<_>>(), "all are named");
     assert_eq!(answers(&server, 12), before);
     let answer = server.delete("/platform_components/base");
     assert!(answer.json()["detail"].as_str().unwrap().contains("cluster/c00000"), "{}", answer.body);
