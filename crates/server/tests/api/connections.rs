@@ -43,17 +43,17 @@ fn huge_requests_are_refused() {
 
 /// Serves a large and a small page with short patience.
 fn impatient() -> (String, oneshot::Sender<()>) {
+    let patience = Duration::from_millis(300);
+    serving(Limits { header_timeout: patience, write_timeout: patience, ..Limits::default() })
+}
+
+fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         crate::harness::block_on(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
-            let limits = Limits {
-                header_timeout: Duration::from_millis(300),
-                write_timeout: Duration::from_millis(300),
-                ..Limits::default()
-            };
             let pages = Router::new()
                 .route("/small", get(async || "small"))
                 .route("/large", get(async || "x".repeat(64 * 1024 * 1024)));
@@ -76,6 +76,36 @@ fn slow_clients_are_cut_off() {
     let mut taken = Vec::new();
     let _ = stream.read_to_end(&mut taken);
     assert!(taken.len() < 64 * 1024 * 1024, "a client that does not read is not waited for");
+}
+
+#[test]
+fn more_connections_than_there_are_places_wait_for_one() {
+    let (address, _stop) =
+        serving(Limits { connections: 1, header_timeout: Duration::from_secs(2), ..Limits::default() });
+    let mut holder = TcpStream::connect(&address).unwrap();
+    holder.write_all(b"GET /small HTTP/1.1\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let mut waiting = TcpStream::connect(&address).unwrap();
+    waiting.write_all(b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    waiting.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    assert!(waiting.read(&mut [0; 1]).is_err(), "the one place is taken");
+    waiting.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("small"), "{answer}");
+}
+
+#[test]
+fn a_body_that_breaks_off_changes_nothing() {
+    let server = Server::crud();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let head = "POST /namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer write-token\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}d\r\n{{\"id\": \"half\"\r\nthis is no chunk\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("\"code\":\"invalid-body\""), "{answer}");
+    assert_eq!(server.get_open("/ready").json()["revision"], serde_json::json!(1));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use model::{Op, Value};
+use model::{Op, Revision, Value};
 use serde_json::json;
 use sqlx::{Connection as _, SqliteConnection};
+use store::{SqliteStore, Store as _};
 
 use crate::harness::{Server, append, block_on, command, eventually, put, repository};
 
@@ -166,6 +167,46 @@ fn a_file_that_was_moved_away_or_replaced_is_noticed() {
     fs::rename(&aside, server.database()).unwrap();
     server.wait_until("it goes on", || server.get_open("/ready").json()["store"] == json!("following"));
     assert!(server.log().contains("the picture is at the head of the log again"));
+}
+
+/// While a server sleeps, the log grows and forgets what the server has not seen.
+#[test]
+fn a_server_that_retention_has_overtaken_loads_the_whole_picture() {
+    let server = Server::demo();
+    server.signal(nix::sys::signal::Signal::SIGSTOP);
+    for id in ["a", "b", "c"] {
+        server.append(&[("namespace", id, put(&json!({"id": id})))]);
+    }
+    prune(&server.database(), 3);
+    server.signal(nix::sys::signal::Signal::SIGCONT);
+    server.wait_until("it has caught up", || server.get_open("/ready").json()["revision"] == json!(4));
+    assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
+    server.wait_until("it follows", || server.get_open("/ready").json()["store"] == json!("following"));
+}
+
+/// A log that lost its end stays refused, even if it grows past the picture and forgets where it left it.
+#[test]
+fn a_log_that_lost_its_end_is_not_loaded_anew_when_it_was_pruned() {
+    let server = Server::demo();
+    server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
+    server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
+    for statement in ["DELETE FROM writes", "DELETE FROM documents", "DELETE FROM changes"] {
+        sql(&server.database(), statement);
+    }
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
+    for id in ["a", "b", "c", "d", "e"] {
+        server.append(&[("namespace", id, put(&json!({"id": id})))]);
+    }
+    prune(&server.database(), 4);
+    std::thread::sleep(Duration::from_millis(600));
+    let ready = server.get_open("/ready").json();
+    assert_eq!((&ready["store"], &ready["revision"]), (&json!("behind"), &json!(2)));
+    assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
+}
+
+fn prune(database: &std::path::Path, horizon: u64) {
+    let dsn = format!("sqlite://{}?mode=rw", database.display()).parse().unwrap();
+    block_on(async { SqliteStore::open(&dsn).await.unwrap().prune(Revision(horizon)).await.unwrap() });
 }
 
 #[test]
