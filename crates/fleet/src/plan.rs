@@ -157,7 +157,12 @@ fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &
 /// Whether two texts say different things; the order of members says nothing.
 fn differ(one: &str, other: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-    one != other && value(one) != value(other)
+    value(one) != value(other)
+}
+
+/// Whether an input renders anything: what is disabled stays in the list, and Flux deletes what it had rendered.
+fn is_rendered(input: &str) -> bool {
+    !serde_json::from_str::<Value>(input).is_ok_and(|input| input["enabled"] == false)
 }
 
 /// What one cluster would get differently of one type; none if nothing.
@@ -171,11 +176,17 @@ fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::Resource
     for (id, input) in &is {
         match was.get(id) {
             None => plan.added.push(id.clone()),
-            Some(known) if differ(known, input) => plan.changed.push(id.clone()),
-            Some(_) => {}
+            Some(known) if known == input => {}
+            Some(known) => match (is_rendered(known), is_rendered(input)) {
+                (false, true) => plan.added.push(id.clone()),
+                (true, false) => plan.removed.push(id.clone()),
+                _ if differ(known, input) => plan.changed.push(id.clone()),
+                _ => {}
+            },
         }
     }
     plan.removed.extend(was.into_keys().filter(|id| !is.contains_key(id)));
+    plan.removed.sort();
     let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
     (!nothing).then_some(plan)
 }

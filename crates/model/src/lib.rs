@@ -22,5 +22,5 @@ pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
 pub use json::{MAX_SAFE_INTEGER, Map, Value, decode, prune_nulls};
 pub use patch::{Patch, PatchFailed};
 pub use registry::{Registry, RegistryError};
-pub use resource_type::{Nest, ResourceType};
+pub use resource_type::{Nest, ResourceType, with_id_first};
 pub use validation::FieldError;

@@ -202,9 +202,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
 }
 
 /// Names that the API has given away: paths of its own, and what stands behind a cluster's id.
-const API: [&str; 13] = [
+const API: [&str; 14] = [
     "api", "batch", "changes", "health", "history", "inputs", "metrics", "openapi", "patches", "problems", "ready",
-    "restore", "revert",
+    "restore", "revert", "types",
 ];
 
 /// Names are addresses: two types cannot share one, nor take one of the API's own.

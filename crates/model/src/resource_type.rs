@@ -52,6 +52,8 @@ pub struct ResourceType {
     pub patchable: bool,
     /// The field that lists the ids which must be healthy first, which adds `effective_depends_on`.
     pub ordered_by: Option<String>,
+    /// What one input becomes on a cluster: a template of Flux Operator in which `$in` is the input.
+    pub template: Option<String>,
     validator: jsonschema::Validator,
 }
 
@@ -87,20 +89,25 @@ impl ResourceType {
         errors
     }
 
-    /// The fields of a document with the id first, under its one name: it may stand under `id` or `_id`, and a cluster
-    /// without one is named by its `cluster_name`.
-    pub fn normalise(&self, mut fields: Map) -> Result<Map, FieldError> {
-        let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
-            (Some(id), Some(other)) if id != other => {
-                return Err(FieldError::new("/_id", "id", "\"id\" and \"_id\" differ"));
-            }
-            (Some(id), _) | (None, Some(id)) => Some(id),
-            (None, None) if self.is_cluster() => fields.get("cluster_name").cloned(),
-            (None, None) => None,
-        };
-        let mut ordered = Map::new();
-        ordered.extend(id.map(|id| ("id".to_owned(), id)));
-        ordered.extend(fields);
-        Ok(ordered)
+    /// The fields of a document with the id first, under its one name.
+    pub fn normalise(&self, fields: Map) -> Result<Map, FieldError> {
+        with_id_first(fields, self.is_cluster())
     }
+}
+
+/// The fields of a document with the id first, under its one name: it may stand under `id` or `_id`, and a cluster
+/// without one is named by its `cluster_name`.
+pub fn with_id_first(mut fields: Map, is_cluster: bool) -> Result<Map, FieldError> {
+    let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
+        (Some(id), Some(other)) if id != other => {
+            return Err(FieldError::new("/_id", "id", "\"id\" and \"_id\" differ"));
+        }
+        (Some(id), _) | (None, Some(id)) => Some(id),
+        (None, None) if is_cluster => fields.get("cluster_name").cloned(),
+        (None, None) => None,
+    };
+    let mut ordered = Map::new();
+    ordered.extend(id.map(|id| ("id".to_owned(), id)));
+    ordered.extend(fields);
+    Ok(ordered)
 }

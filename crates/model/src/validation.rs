@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Id, Kind};
 
 /// One broken rule: where, which, and in words.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FieldError {
     /// The document, as `kind/id`, where a request concerns several.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
     /// A JSON pointer to the field; empty for the whole document.
     pub pointer: String,

@@ -52,15 +52,26 @@ pub fn child(pointer: &str, step: &str) -> String {
 
 /// Reads one document.
 pub fn read(text: &str) -> Result<Located, YamlError> {
+    let mut documents = read_all(text)?;
+    match (documents.pop(), documents.len()) {
+        (Some(document), 0) => Ok(document),
+        (None, _) => Err(YamlError { line: 1, message: "one document is expected, 0 are here".to_owned() }),
+        (Some(_), more) => {
+            Err(YamlError { line: 1, message: format!("one document is expected, {} are here", more + 1) })
+        }
+    }
+}
+
+/// Reads all documents of a text. Lines are counted from its beginning.
+pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
     let documents = MarkedYaml::load_from_str(text)
         .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
-    let [document] = documents.as_slice() else {
-        let message = format!("one document is expected, {} are here", documents.len());
-        return Err(YamlError { line: 1, message });
+    let located = |document| {
+        let mut lines = BTreeMap::new();
+        let value = convert(document, "", &mut lines)?;
+        Ok(Located { value, lines })
     };
-    let mut lines = BTreeMap::new();
-    let value = convert(document, "", &mut lines)?;
-    Ok(Located { value, lines })
+    documents.iter().map(located).collect()
 }
 
 fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, usize>) -> Result<Value, YamlError> {

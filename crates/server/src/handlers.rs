@@ -25,6 +25,7 @@ pub(crate) mod restore;
 pub(crate) mod revert_change;
 pub(crate) mod revert_document;
 pub(crate) mod stream;
+pub(crate) mod types;
 
 mod answers;
 mod mutation;
@@ -35,3 +36,4 @@ mod selection;
 pub(crate) use answers::{EmptyAs, changed, described, send};
 pub(crate) use mutation::Mutation;
 pub(crate) use segments::{Segments, cluster_at, definition_type, document_at, id_at, type_at};
+pub(crate) use selection::is_list_of_references;

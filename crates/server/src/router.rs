@@ -21,7 +21,7 @@ use crate::{
         cluster_patches, create::create, delete::delete, flux_clusters::flux_clusters, flux_inputs::flux_inputs,
         get::get as get_document, health::health, history::history, list::list, metrics::metrics, openapi::openapi,
         patch::patch, problems::problems, ready::ready, references, replace::replace, restore::restore,
-        revert_change::revert_change, revert_document::revert_document, stream::stream,
+        revert_change::revert_change, revert_document::revert_document, stream::stream, types::types,
     },
     observe::observe,
 };
@@ -55,6 +55,7 @@ pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
             ),
             ("/clusters/{id}/{type}/{ref_id}", put(references::assign).delete(references::unassign)),
             ("/batch", post(batch)),
+            ("/types", get(types)),
             // Auditors, with the read token; reverting with the write token.
             ("/changes", get(changes)),
             ("/changes/stream", get(stream)),

@@ -76,6 +76,7 @@ struct Flux {
     #[serde(default)]
     patchable: bool,
     ordered_by: Option<String>,
+    template: Option<String>,
 }
 
 /// A type as its file declares it, before it meets the others.
@@ -96,6 +97,7 @@ pub(crate) struct Declaration {
     nests: Vec<Nest>,
     patchable: bool,
     ordered_by: Option<String>,
+    template: Option<String>,
 }
 
 const FLUX: &str = "/schema/x-flux";
@@ -132,6 +134,7 @@ impl Declaration {
             nests: nests(flux.nest)?,
             patchable: flux.patchable,
             ordered_by: flux.ordered_by,
+            template: flux.template,
         };
         declaration.check_fields()?;
         Ok(declaration)
@@ -221,6 +224,7 @@ impl Declaration {
             nests: self.nests,
             patchable: self.patchable,
             ordered_by: self.ordered_by,
+            template: self.template,
             validator,
         })
     }

@@ -12,6 +12,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure
     let age = app.status.age(app.clock.uptime());
     Ok(Json(json!({
         "status": "ok",
+        "version": env!("CARGO_PKG_VERSION"),
         "revision": fleet.revision(),
         "age_seconds": age.as_secs_f64(),
         "store": app.status.store(),

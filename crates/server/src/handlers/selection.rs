@@ -10,12 +10,13 @@ use crate::{failure::Failure, query::Params};
 pub(crate) struct Selection {
     fields: Vec<(String, String)>,
     labels: Vec<(String, String)>,
+    references: Vec<(String, String)>,
     state: State,
 }
 
 impl Selection {
-    /// Takes the filters of a query: any scalar field of the type, and labels as `label=key=value`.
-    /// Parameters of another meaning are left.
+    /// Takes the filters of a query: any scalar field of the type, labels as `label=key=value` and, for clusters, any
+    /// list of references as `list=id`. Parameters of another meaning are left.
     pub(crate) fn take(params: &mut Params, ty: &ResourceType, others: &[&str]) -> Result<Self, Failure> {
         let label = |text: String| {
             let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -30,12 +31,15 @@ impl Selection {
             let field = ty.properties().and_then(|properties| properties.get(name));
             field.is_some_and(|field| !matches!(field["type"].as_str(), Some("array" | "object")))
         };
-        Ok(Self { fields: params.rest(is_scalar, others)?, labels, state })
+        let is_list = |name: &str| is_list_of_references(ty, name);
+        let filters = params.rest(|name| is_scalar(name) || is_list(name), others)?;
+        let (references, fields) = filters.into_iter().partition(|(name, _)| is_list(name));
+        Ok(Self { fields, labels, references, state })
     }
 
     /// Whether it takes everything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.labels.is_empty()
+        self.fields.is_empty() && self.labels.is_empty() && self.references.is_empty()
     }
 
     /// The documents that it takes, in the order of their ids.
@@ -58,7 +62,20 @@ impl Selection {
         let labels = fields.get("labels").and_then(Value::as_object);
         self.fields.iter().all(|(name, value)| is(&fields, name, value))
             && self.labels.iter().all(|(key, value)| labels.is_some_and(|labels| is(labels, key, value)))
+            && self.references.iter().all(|(list, id)| refers(&fields, list, id))
     }
+}
+
+/// Whether a field of a type is a list in which clusters refer to definitions.
+pub(crate) fn is_list_of_references(ty: &ResourceType, name: &str) -> bool {
+    let items = ty.properties().and_then(|properties| properties.get(name)).map(|field| &field["items"]);
+    ty.is_cluster() && items.is_some_and(|items| items["properties"]["id"].is_object())
+}
+
+/// Whether a list refers to a definition.
+fn refers(fields: &Map, list: &str, id: &str) -> bool {
+    let list = fields.get(list).and_then(Value::as_array);
+    list.into_iter().flatten().any(|reference| reference["id"].as_str() == Some(id))
 }
 
 /// Whether a field has a value, as text.

@@ -3,6 +3,8 @@
 use model::{MAX_SAFE_INTEGER, Registry, ResourceType, Value};
 use serde_json::json;
 
+use crate::handlers::is_list_of_references;
+
 use super::{JSON, Operation, camel, parameter, polls, reference, schemas::closed};
 
 pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
@@ -141,11 +143,15 @@ fn replacement(ty: &ResourceType) -> Value {
     schema
 }
 
-/// A parameter for every scalar field of a type, and for labels.
+/// A parameter for every scalar field of a type, for every list of references, and for labels.
 fn filters(ty: &ResourceType, mut first: Vec<Value>) -> Vec<Value> {
     let scalars = ty.properties().into_iter().flatten();
     for (name, _) in scalars.filter(|(_, field)| !matches!(field["type"].as_str(), Some("array" | "object"))) {
         let text = format!("Only documents whose {name} is this.");
+        first.push(json!({"name": name, "in": "query", "schema": {"type": "string"}, "description": text}));
+    }
+    for (name, _) in ty.properties().into_iter().flatten().filter(|(name, _)| is_list_of_references(ty, name)) {
+        let text = format!("Only clusters that have this among their {name}.");
         first.push(json!({"name": name, "in": "query", "schema": {"type": "string"}, "description": text}));
     }
     first.push(parameter("Label"));
@@ -191,6 +197,8 @@ fn describe_cluster(registry: &Registry, paths: &mut Value) {
 
 fn describe_changes(paths: &mut Value) {
     let (tag, written) = ("changes", or_plan(&reference("Written")));
+    let summary = "The resource types that this server knows.";
+    Operation::new("documents", "listTypes", summary, &list_of("ResourceType")).at(paths, "/types", "get");
     Operation::new("documents", "batch", "Many writes, one change, all or none.", &written)
         .with(of_change(vec![]))
         .taking(&reference("Batch"))

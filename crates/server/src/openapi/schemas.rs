@@ -77,11 +77,21 @@ pub(super) fn shared() -> Value {
             "properties": {"kind": text, "id": text, "pointer": text, "rule": text, "message": text}
         },
         "Ready": {
-            "type": "object", "required": ["status", "revision", "age_seconds", "store"],
+            "type": "object", "required": ["status", "version", "revision", "age_seconds", "store"],
             "properties": {
-                "status": text, "revision": number,
+                "status": text, "version": text, "revision": number,
                 "age_seconds": {"type": "number", "description": "Time since the picture was last known to be at the head of the log."},
                 "store": {"type": "string", "enum": ["starting", "following", "unavailable", "behind"]}
+            }
+        },
+        "ResourceType": {
+            "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "schema"],
+            "properties": {
+                "kind": text, "plural": text, "path": text, "description": text, "patchable": {"type": "boolean"},
+                "list": {"type": "string", "description": "The list of a cluster that refers to it."},
+                "nest": {"type": "object", "additionalProperties": {"type": "array", "items": text}},
+                "schema": {"type": "object", "description": "The JSON Schema of a document."},
+                "template": {"type": "string", "description": "What an input, $in, becomes on a cluster."}
             }
         },
         "Written": {

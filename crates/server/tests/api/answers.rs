@@ -251,7 +251,7 @@ fn the_default_seed_is_taken_where_it_is() {
     std::fs::copy(repository("data/seed.json"), folder.path().join("data/seed.json")).unwrap();
     let server = Server::start_in(folder.into(), &[]);
     assert_eq!(server.get("/api/v2/flux/clusters").json()["inputs"][0]["id"], Value::from("demo-cluster-01"));
-    let (folder, none) = (server.folder.clone(), [("SEED_FILE", ""), ("DATABASE_URL", "sqlite://other.db?mode=rwc")]);
+    let (folder, none) = (server.folder().clone(), [("SEED_FILE", ""), ("DATABASE_URL", "sqlite://other.db?mode=rwc")]);
     drop(server);
     let server = Server::start_in(folder, &none);
     assert_eq!(server.get_open("/ready").json()["revision"], json!(0), "an empty SEED_FILE means none");

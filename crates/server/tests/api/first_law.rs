@@ -102,7 +102,7 @@ fn a_corrupt_file_is_refused_and_left_as_it_is() {
 #[test]
 fn a_document_that_was_damaged_on_disk_stops_the_start() {
     let server = Server::demo();
-    let (folder, database) = (server.folder.clone(), server.database());
+    let (folder, database) = (server.folder().clone(), server.database());
     drop(server);
     sql(&database, "UPDATE documents SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
     let output = command(folder.path()).output().unwrap();
@@ -144,7 +144,7 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
     server.append(&[("namespace", "d", put(&json!({"id": "d"})))]);
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "another history does not make it good");
-    let aside = server.folder.path().join("aside.db");
+    let aside = server.folder().path().join("aside.db");
     fs::rename(server.database(), &aside).unwrap();
     std::thread::sleep(Duration::from_millis(600));
     fs::rename(&aside, server.database()).unwrap();
@@ -157,7 +157,7 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
 fn a_file_that_was_moved_away_or_replaced_is_noticed() {
     let server = Server::demo();
     let before = server.poll(DEMO, "namespaces").body;
-    let aside = server.folder.path().join("aside.db");
+    let aside = server.folder().path().join("aside.db");
     fs::rename(server.database(), &aside).unwrap();
     server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("unavailable"));
     fs::copy(&aside, server.database()).unwrap();
@@ -212,7 +212,7 @@ fn prune(database: &std::path::Path, horizon: u64) {
 #[test]
 fn a_clean_stop_leaves_everything_in_the_one_file() {
     let server = Server::demo();
-    let (folder, database) = (server.folder.clone(), server.database());
+    let (folder, database) = (server.folder().clone(), server.database());
     server.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(server.wait().code(), Some(0));
     fs::copy(&database, folder.path().join("copy.db")).unwrap();
@@ -260,7 +260,7 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
     let server =
         Server::start(&[("SEED_FILE", demo.to_str().unwrap()), ("RESOURCES_DIR", types.path().to_str().unwrap())]);
     assert_eq!(server.poll(DEMO, "namespaces").json()["code"], json!("unread-list"));
-    let folder = server.folder.clone();
+    let folder = server.folder().clone();
     drop(server);
     let server = Server::start_in(folder, &[("API_MODE", "crud"), ("RESOURCES_DIR", types.path().to_str().unwrap())]);
     let answer = server.put("/clusters/demo-cluster-01/namespaces/podinfo", &json!({}));
@@ -284,7 +284,7 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
 fn a_seed_is_loaded_once() {
     let server = Server::seeded(&seed(json!([{"id": "a"}])));
     let before = server.poll("one.example", "namespaces").body;
-    let folder = server.folder.clone();
+    let folder = server.folder().clone();
     drop(server);
     fs::write(folder.path().join("seed.json"), seed(json!([])).to_string()).unwrap();
     let server = Server::start_in(folder.clone(), &[("SEED_FILE", "seed.json")]);

@@ -1,49 +1,29 @@
 //! A real server process and a real HTTP client.
 
 use std::{
-    fmt::Write as _,
-    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, ExitStatus},
+    sync::Arc,
 };
 
+use harness::{LONG, READ, Running};
 use jiff::Timestamp;
 use model::{Body, Change, Id, Op, Revision, Value, Write};
 use nix::{sys::signal, unistd::Pid};
 use store::{SqliteStore, Store as _};
 use tempfile::TempDir;
 
-const READ: &str = "read-token";
-const WRITE: &str = "write-token";
+pub(crate) use harness::{eventually, repository};
 
-/// Longer than anything should take, on a machine that has other things to do.
-const LONG: Duration = Duration::from_mins(2);
+const BINARY: &str = env!("CARGO_BIN_EXE_flux-resourceset");
 
 /// The server's command, with an environment of its own and a database in a folder of its own.
 pub(crate) fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flux-resourceset"));
-    command
-        .env_clear()
-        .current_dir(folder)
-        .env("AUTH_TOKEN", READ)
-        .env("CRUD_AUTH_TOKEN", WRITE)
-        .env("LISTEN_ADDR", "127.0.0.1:0");
-    command
-}
-
-/// A file of the repository.
-pub(crate) fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    harness::command(Path::new(BINARY), folder)
 }
 
 pub(crate) struct Server {
-    pub(crate) folder: Arc<TempDir>,
-    process: Child,
-    address: String,
-    log: Arc<Mutex<String>>,
+    running: Running,
 }
 
 /// An answer, whatever its status.
@@ -87,34 +67,20 @@ impl Server {
 
     /// Starts a server and waits until it listens.
     pub(crate) fn launch(folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
-        let mut command = command(folder.path());
-        let mut process = command.envs(settings.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let log = Arc::new(Mutex::new(String::new()));
-        let (found, address) = mpsc::channel();
-        thread::spawn({
-            let log = log.clone();
-            move || {
-                for line in lines.map_while(Result::ok) {
-                    if let Some((_, address)) = line.split_once("listening address=") {
-                        let _ = found.send(address.split(' ').next().unwrap().to_owned());
-                    }
-                    writeln!(log.lock().unwrap(), "{line}").unwrap();
-                }
-            }
-        });
-        let address =
-            address.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen: {}", log.lock().unwrap()));
-        Self { folder, process, address, log }
+        Self { running: Running::launch(Path::new(BINARY), folder, settings) }
+    }
+
+    pub(crate) fn folder(&self) -> &Arc<TempDir> {
+        &self.running.folder
     }
 
     pub(crate) fn address(&self) -> &str {
-        &self.address
+        self.running.address()
     }
 
     /// What the server has logged so far.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.running.log()
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -154,7 +120,7 @@ impl Server {
     }
 
     pub(crate) fn delete(&self, path: &str) -> Answer {
-        self.request("DELETE", path, Some(&format!("Bearer {WRITE}")))
+        self.request("DELETE", path, Some(&format!("Bearer {}", harness::WRITE)))
     }
 
     /// A change, with the write token and more headers.
@@ -170,7 +136,7 @@ impl Server {
     /// The status of a change that may find the server gone.
     pub(crate) fn try_write(&self, method: &str, path: &str, body: &Value) -> Option<u16> {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let uri = format!("http://{}{path}", self.address);
+        let uri = format!("http://{}{path}", self.address());
         let request =
             ureq::http::Request::builder().method(method).uri(uri).header("authorization", "Bearer write-token");
         agent.run(request.body(body.to_string()).unwrap()).ok().map(|response| response.status().as_u16())
@@ -188,7 +154,7 @@ impl Server {
             .timeout_global(Some(LONG))
             .build()
             .into();
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{}{path}", self.address()));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -208,38 +174,21 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, signal: signal::Signal) {
-        signal::kill(Pid::from_raw(self.process.id().try_into().unwrap()), signal).unwrap();
+        signal::kill(Pid::from_raw(self.running.pid().try_into().unwrap()), signal).unwrap();
     }
 
-    pub(crate) fn wait(mut self) -> ExitStatus {
-        self.process.wait().unwrap()
+    pub(crate) fn wait(self) -> ExitStatus {
+        self.running.wait()
     }
 
     /// The file of the default database.
     pub(crate) fn database(&self) -> PathBuf {
-        self.folder.path().join("data/flux-resourceset.db")
+        self.folder().path().join("data/flux-resourceset.db")
     }
 
     /// Appends a change to the server's log from this process, as another server would.
     pub(crate) fn append(&self, writes: &[(&str, &str, Op)]) -> Revision {
         append(&self.database(), writes)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
-pub(crate) fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < LONG, "it never came to be that {what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

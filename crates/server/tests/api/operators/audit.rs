@@ -200,7 +200,7 @@ fn retention_forgets_the_past_and_keeps_the_present() {
         server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
     }
     let before = server.poll(DEMO, "namespaces").body;
-    let folder = server.folder.clone();
+    let folder = server.folder().clone();
     drop(server);
     std::thread::sleep(std::time::Duration::from_millis(20));
     let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "10ms")]);

@@ -123,3 +123,35 @@ fn ten_thousand_clusters_are_one_change_and_polls_go_on() {
     let input = &server.poll("c09999.example", "platform-components").json()["inputs"][1];
     assert_eq!(input["values"], json!({"replicaCount": 3}));
 }
+
+#[test]
+fn clusters_are_found_by_what_they_refer_to() {
+    let server = Server::crud_with(&fleet_of(4));
+    assert_eq!(server.delete("/clusters/c00001/namespaces/shared").status, 200);
+    let found = server.get("/clusters?namespaces=shared").json();
+    let found: Vec<_> = found.as_array().unwrap().iter().map(|cluster| cluster["id"].clone()).collect();
+    assert_eq!(found, ["c00000", "c00002", "c00003"]);
+    let both = server.get("/clusters?namespaces=shared&environment=prod").json();
+    assert_eq!(both.as_array().map(Vec::len), Some(1));
+    assert_eq!(server.get("/clusters?namespaces=ghost").json(), json!([]));
+    assert_eq!(server.get("/clusters?patches=app").status, 400, "what is no list of references is no filter");
+    assert_eq!(server.get("/platform_components?depends_on=base").status, 400);
+
+    let patch = json!({"namespaces": [{"id": "shared", "$patch": "delete"}]});
+    let written = server.patch("/clusters?namespaces=shared", &patch).json();
+    assert_eq!(written["documents"].as_array().map(Vec::len), Some(3), "{written}");
+    assert_eq!(server.get("/clusters?namespaces=shared").json(), json!([]));
+}
+
+#[test]
+fn a_plan_counts_what_is_disabled_as_removed() {
+    let server = Server::crud();
+    let plan = |enabled: bool| {
+        let patch = json!({"platform_components": [{"id": "podinfo", "enabled": enabled}]});
+        server.patch("/clusters?all=true&dry_run=true", &patch).json()["totals"]["dev"].clone()
+    };
+    assert_eq!(plan(false), json!({"clusters": 1, "added": 0, "changed": 0, "removed": 1}));
+    let disable = json!({"platform_components": [{"id": "podinfo", "enabled": false}]});
+    assert_eq!(server.patch("/clusters?all=true", &disable).status, 200);
+    assert_eq!(plan(true), json!({"clusters": 1, "added": 1, "changed": 0, "removed": 0}));
+}

@@ -67,7 +67,7 @@ fn lists_are_filtered_and_paged() {
         "/clusters?enviroment=prod",
         "/clusters?limit=x",
         "/clusters?label=x",
-        "/clusters?namespaces=a",
+        "/clusters?patches=a",
         "/clusters?limit=1&limit=2",
     ] {
         let answer = server.get(bad);
@@ -235,4 +235,21 @@ fn bodies_that_are_no_json_are_refused() {
         let answer = send(bad);
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-body")), "{bad:?}: {}", answer.body);
     }
+}
+
+#[test]
+fn the_server_tells_the_types_that_it_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let types = repository("docs/examples/resources");
+    let settings = [("API_MODE", "crud"), ("RESOURCES_DIR", types.to_str().unwrap()), ("SEED_FILE", "")];
+    let server = Server::start_in(std::sync::Arc::new(folder), &settings);
+    let types = server.get("/types").json();
+    let named: Vec<_> = types.as_array().unwrap().iter().map(|ty| ty["kind"].as_str().unwrap()).collect();
+    assert_eq!(named, ["cluster", "platform_component", "namespace", "rolebinding", "network_policy"]);
+    assert_eq!(types[0].get("list"), None, "nothing refers to clusters");
+    assert_eq!((&types[1]["nest"]["source"], &types[1]["patchable"]), (&json!(["oci_url", "oci_tag"]), &json!(true)));
+    assert_eq!((&types[4]["list"], &types[4]["path"]), (&json!("network_policies"), &json!("network-policies")));
+    assert_eq!(types[4]["schema"]["required"][0], json!("id"));
+    assert!(types[2]["template"].as_str().unwrap().contains("kind: Namespace"));
+    assert_eq!(server.get_open("/types").status, 401);
 }

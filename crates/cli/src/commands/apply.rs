@@ -1,0 +1,190 @@
+//! `apply`: the fleet says what files say, as one change.
+//!
+//! What is sent is what differs, as one batch, so applying what is there already is no change at all. A document says what
+//! its file says and no more; what no file names is left alone, unless `--prune` says which of it should go.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::Args;
+use client::{BatchWrite, Edit};
+use model::{FieldError, Map};
+
+use crate::{
+    consent::{Asked, Consent},
+    documents,
+    failure::{Failure, Result, broken_rule},
+    files::{self, Found},
+    output::{self, BAD, CHANGED, GOOD},
+    plan::counted,
+    selector::Selector,
+    session::Session,
+};
+
+#[derive(Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    desired: Desired,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What the fleet should say.
+#[derive(Args)]
+pub(crate) struct Desired {
+    /// A file or a folder of documents in YAML or JSON; - is standard input; may stand several times
+    #[arg(short, long = "file", required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Delete what the selector takes and no file names, of the types that the files have; a cluster is decommissioned
+    #[arg(long, requires = "selector")]
+    prune: bool,
+    /// What may be pruned, as environment=dev,region=eu
+    #[arg(short = 'l', long, requires = "prune", value_name = "KEY=VALUE,…")]
+    selector: Option<Selector>,
+}
+
+/// How a document differs from the fleet.
+pub(crate) enum Difference<'a> {
+    Created(Found<'a>),
+    Changed(Found<'a>, Map),
+    Pruned(&'a client::ResourceType, Map),
+}
+
+impl Difference<'_> {
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Created(found) | Self::Changed(found, _) => found.name(),
+            Self::Pruned(ty, document) => documents::name(ty, document),
+        }
+    }
+
+    fn write(&self) -> BatchWrite {
+        match self {
+            Self::Created(found) | Self::Changed(found, _) => {
+                BatchWrite::Put { kind: found.ty.kind.clone(), id: found.id.clone(), body: found.body.clone() }
+            }
+            Self::Pruned(ty, document) => {
+                BatchWrite::Delete { kind: ty.kind.clone(), id: documents::id(document).to_owned(), cascade: false }
+            }
+        }
+    }
+}
+
+/// Where files and the fleet differ, and how many documents are the same.
+pub(crate) struct Comparison<'a> {
+    pub(crate) differences: Vec<Difference<'a>>,
+    pub(crate) same: usize,
+}
+
+impl Desired {
+    /// Reads the files and compares them with the fleet.
+    pub(crate) fn compare<'a>(&self, session: &'a Session) -> Result<Comparison<'a>> {
+        let types = session.types()?;
+        let bar = session.counting("reading", 0);
+        let found = files::read(&self.files, types, |at, all| {
+            bar.set_length(all);
+            bar.set_position(at);
+        })?;
+        bar.finish_and_clear();
+        let working = session.working("comparing with the fleet");
+        let mut fleet: BTreeMap<&str, BTreeMap<String, Map>> = BTreeMap::new();
+        for ty in types.iter().filter(|ty| found.iter().any(|document| document.ty.kind == ty.kind)) {
+            let documents = session.client.list(ty, &[])?.into_iter();
+            fleet.insert(&ty.kind, documents.map(|document| (documents::id(&document).to_owned(), document)).collect());
+        }
+        let pruned = self.pruned(session, &found)?;
+        let mut comparison = Comparison { differences: Vec::new(), same: 0 };
+        for document in found {
+            match fleet.get_mut(document.ty.kind.as_str()).and_then(|known| known.remove(&document.id)) {
+                None => comparison.differences.push(Difference::Created(document)),
+                Some(known) if known == document.body => comparison.same += 1,
+                Some(known) => comparison.differences.push(Difference::Changed(document, known)),
+            }
+        }
+        // References go before what they refer to, and clusters before what only they had.
+        comparison.differences.extend(pruned);
+        working.finish_and_clear();
+        Ok(comparison)
+    }
+
+    fn pruned<'a>(&self, session: &'a Session, found: &[Found<'_>]) -> Result<Vec<Difference<'a>>> {
+        let Some(selector) = &self.selector else { return Ok(Vec::new()) };
+        let named: BTreeSet<_> = found.iter().map(Found::name).collect();
+        let mut pruned = Vec::new();
+        for ty in session.types()?.iter().filter(|ty| found.iter().any(|document| document.ty.kind == ty.kind)) {
+            let documents = session.client.list(ty, &selector.query(ty))?.into_iter();
+            let unnamed = documents.filter(|document| !named.contains(&documents::name(ty, document)));
+            pruned.extend(unnamed.map(|document| Difference::Pruned(ty, document)));
+        }
+        Ok(pruned)
+    }
+
+    fn named(&self) -> String {
+        self.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Apply {
+    pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
+        let Comparison { differences, same } = self.desired.compare(session)?;
+        let writes: Vec<_> = differences.iter().map(Difference::write).collect();
+        let edit = Edit::batch(&writes);
+        let pruned = differences.iter().filter(|difference| matches!(difference, Difference::Pruned(..))).count();
+        let differ = differences.len() - pruned;
+        let (all, named) = (counted(differ + same, "document"), self.desired.named());
+        session.say(&format!("{all} in {named}: {differ} differ from the fleet, {same} do not; {pruned} to prune"));
+        let asked = if self.desired.prune { Asked::Always } else { Asked::IfSomethingGoes };
+        let made = self.consent.carry_out(session, &edit, asked).map_err(|failure| placed(failure, &differences))?;
+        let Some(made) = made else { return Ok(ExitCode::SUCCESS) };
+        let names: Vec<_> = differences.iter().map(Difference::name).collect();
+        let sentence = match differences.len() {
+            0 => format!("nothing to change (revision {})", made.revision),
+            count => format!("{} applied as revision {}", counted(count, "document"), made.revision),
+        };
+        if session.out.is_for_people() {
+            output::print(&differences.iter().map(line).collect::<String>())?;
+        }
+        session.out.done(&sentence, &names, &made.body)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn line(difference: &Difference<'_>) -> String {
+    let (style, verb) = match difference {
+        Difference::Created(_) => (GOOD, "created"),
+        Difference::Changed(..) => (CHANGED, "changed"),
+        Difference::Pruned(ty, _) if ty.is_cluster() => (BAD, "decommissioned"),
+        Difference::Pruned(..) => (BAD, "deleted"),
+    };
+    format!("{} {style}{verb}{style:#}\n", difference.name())
+}
+
+/// Says of every broken rule in which file and line it was broken.
+fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
+    let origin = |difference: &Difference<'_>, pointer: &str| match difference {
+        Difference::Created(found) | Difference::Changed(found, _) => Some(found.origin.place(pointer)),
+        Difference::Pruned(..) => None,
+    };
+    let of = |error: &FieldError| {
+        let mut error = error.clone();
+        let by_place = error.pointer.strip_prefix("/writes/").and_then(|rest| {
+            let (at, pointer) =
+                rest.split_once('/').map_or((rest, String::new()), |(at, rest)| (at, format!("/{rest}")));
+            Some((differences.get(at.parse::<usize>().ok()?)?, pointer))
+        });
+        let by_name = || {
+            let name = error.document.as_ref()?;
+            Some((differences.iter().find(|difference| difference.name() == *name)?, error.pointer.clone()))
+        };
+        let Some((difference, pointer)) = by_place.or_else(by_name) else { return broken_rule(&error) };
+        let place = origin(difference, &pointer);
+        error.document = Some(difference.name());
+        error.pointer = pointer;
+        place.map_or_else(|| broken_rule(&error), |place| format!("{place}: {}", broken_rule(&error)))
+    };
+    let details = failure.errors.iter().map(of).collect();
+    failure.details(details)
+}

@@ -1,0 +1,129 @@
+//! `edit`: a document in an editor. It is replaced only if nobody changed it meanwhile, and nothing that was typed is
+//! lost: where it cannot be saved, the file stays.
+
+use std::{
+    env, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use clap::Args;
+use client::{Edit as Change, ResourceType};
+use model::{Map, Value, yaml};
+
+use crate::{
+    completion,
+    consent::{Asked, Consent},
+    failure::{Failure, Outcome, Result},
+    output,
+    session::Session,
+};
+
+#[derive(Args)]
+pub(crate) struct Edit {
+    /// Which
+    #[arg(add = completion::of(completion::ids))]
+    id: String,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl Edit {
+    pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
+        let ty = session.ty(ty)?;
+        let fetched = session.about(ty, &self.id, session.client.get(ty, &self.id, None))?;
+        let name = format!("{}/{}", ty.kind, self.id);
+        let heading = format!(
+            "# {name}. Lines that begin with # at the top are left out.\n\
+             # Save to change it; leave it as it is, or empty, to change nothing.\n"
+        );
+        let path = draft(&heading, &fetched.body)?;
+        let mut shown = fs::read_to_string(&path)?;
+        loop {
+            open_editor(&path)?;
+            let text = fs::read_to_string(&path)?;
+            let unchanged = text == shown || text.trim().is_empty();
+            if unchanged {
+                fs::remove_file(&path)?;
+                return Err(Failure::failed(format!("{name} was not changed")));
+            }
+            let saved = read(&text).and_then(|body| self.save(session, ty, &fetched.etag, &fetched.body, body));
+            match saved {
+                Ok(()) => {
+                    fs::remove_file(&path)?;
+                    return Ok(ExitCode::SUCCESS);
+                }
+                // Another try cannot mend these.
+                Err(failure) if !failure.is(Outcome::Failed) => return Err(kept(failure, &path)),
+                Err(failure) => {
+                    // The editor opens again, with what is wrong at the top; saving that unchanged gives up.
+                    let told = failure.text();
+                    let told = anstream::adapter::strip_str(told.trim_end()).to_string();
+                    shown = format!("{heading}{}{}", commented(&told), uncommented(&text));
+                    fs::write(&path, &shown)?;
+                    if !std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+                        return Err(kept(failure, &path));
+                    }
+                }
+            }
+        }
+    }
+
+    fn save(&self, session: &Session, ty: &ResourceType, etag: &str, before: &Map, body: Map) -> Result<()> {
+        let name = format!("{}/{}", ty.kind, self.id);
+        if body == *before {
+            return session.out.done(&format!("{name} was not changed"), &[name], &Value::Object(body));
+        }
+        let change = Change::replace(ty, &self.id, body).if_match(etag);
+        if let Some(made) = self.consent.carry_out(session, &change, Asked::IfSomethingGoes)? {
+            session.out.done(&format!("{name} changed (revision {})", made.revision), &[name], &made.body)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file with the document, which outlives this process.
+fn draft(heading: &str, body: &Map) -> Result<PathBuf> {
+    let mut file = tempfile::Builder::new().prefix("flux-resourceset-").suffix(".yaml").tempfile()?;
+    write!(file, "{heading}{}", output::as_yaml(&Value::Object(body.clone()))?)?;
+    let (_, path) = file.keep().map_err(|error| error.error)?;
+    Ok(path)
+}
+
+fn open_editor(path: &Path) -> Result<()> {
+    let chosen =
+        ["VISUAL", "EDITOR"].iter().find_map(|name| env::var(name).ok().filter(|editor| !editor.trim().is_empty()));
+    let editor = chosen.unwrap_or_else(|| "vi".to_owned());
+    let words = shlex::split(&editor).unwrap_or_default();
+    let [program, arguments @ ..] = words.as_slice() else {
+        return Err(Failure::usage(format!("EDITOR is no command: {editor}")));
+    };
+    let status = Command::new(program).args(arguments).arg(path).status();
+    let status = status.map_err(|error| {
+        Failure::failed(format!("the editor {program} cannot be started: {error}"))
+            .hint("set EDITOR to one that you have")
+    })?;
+    if status.success() { Ok(()) } else { Err(kept(Failure::failed(format!("the editor ended with {status}")), path)) }
+}
+
+fn kept(failure: Failure, path: &Path) -> Failure {
+    failure.hint(format!("nothing was changed, and what you wrote is in {}", path.display()))
+}
+
+fn read(text: &str) -> Result<Map> {
+    let located = yaml::read(text).map_err(|error| Failure::failed(format!("line {}: {error}", error.line)))?;
+    match located.value {
+        Value::Object(body) => Ok(body),
+        _ => Err(Failure::failed("a document is an object")),
+    }
+}
+
+fn commented(text: &str) -> String {
+    text.lines().flat_map(|line| ["# ", line, "\n"]).collect()
+}
+
+/// The text without the comments at its top.
+fn uncommented(text: &str) -> String {
+    text.lines().skip_while(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
+}

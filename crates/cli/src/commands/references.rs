@@ -1,0 +1,74 @@
+//! `assign` and `unassign`: what clusters have.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use client::{BatchWrite, Edit, ResourceType};
+use model::Map;
+use serde_json::json;
+
+use crate::{
+    completion,
+    consent::{Asked, Consent},
+    failure::Result,
+    plan::counted,
+    session::Session,
+};
+
+/// A patch of a cluster that refers to a definition. Where the cluster has it already, what it overrides stays.
+pub(crate) fn reference(ty: &ResourceType, reference: Map) -> Map {
+    Map::from_iter([(ty.list.clone().unwrap_or_default(), json!([reference]))])
+}
+
+/// Gives a cluster a definition.
+pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
+    let body = reference(ty, Map::from_iter([("id".to_owned(), json!(id))]));
+    BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
+}
+
+#[derive(Args)]
+pub(crate) struct Assign {
+    /// Which
+    #[arg(add = completion::of(completion::ids))]
+    id: String,
+    /// The cluster; may stand several times
+    #[arg(long, required = true, value_name = "CLUSTER", add = completion::of(completion::clusters))]
+    cluster: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl Assign {
+    pub(crate) fn assign(&self, session: &Session, ty: &str) -> Result<ExitCode> {
+        self.run(session, ty, "assigned to", assignment)
+    }
+
+    pub(crate) fn unassign(&self, session: &Session, ty: &str) -> Result<ExitCode> {
+        self.run(session, ty, "unassigned from", |ty, id, cluster| {
+            let (cluster, kind, id) = (cluster.to_owned(), ty.kind.clone(), id.to_owned());
+            BatchWrite::Unassign { cluster, kind, id }
+        })
+    }
+
+    fn run(
+        &self,
+        session: &Session,
+        ty: &str,
+        verb: &str,
+        write: impl Fn(&ResourceType, &str, &str) -> BatchWrite,
+    ) -> Result<ExitCode> {
+        let ty = session.definition(ty)?;
+        let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
+        let edit = Edit::batch(&writes.collect::<Vec<_>>());
+        // The command says itself what goes.
+        if let Some(made) = self.consent.carry_out(session, &edit, Asked::Never)? {
+            let name = format!("{}/{}", ty.kind, self.id);
+            let clusters = match self.cluster.as_slice() {
+                [only] => format!("cluster/{only}"),
+                several => counted(several.len(), "cluster"),
+            };
+            session.out.done(&format!("{name} {verb} {clusters} (revision {})", made.revision), &[name], &made.body)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,44 @@
+//! `revert`: a document says again what it said at a revision. That is a new change.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use client::{Edit, ResourceType};
+
+use crate::{
+    completion,
+    consent::{Asked, Consent},
+    failure::{Failure, Result},
+    session::Session,
+};
+
+#[derive(Args)]
+pub(crate) struct Revert {
+    /// Which
+    #[arg(add = completion::of(completion::ids))]
+    id: String,
+    /// What it said then [default: before its last change]
+    #[arg(long, value_name = "REVISION")]
+    to: Option<u64>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl Revert {
+    pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
+        let ty = session.ty(ty)?;
+        let to = self.to.map_or_else(|| self.before(session, ty), Ok)?;
+        if let Some(made) = self.consent.carry_out(session, &Edit::revert(ty, &self.id, to), Asked::IfSomethingGoes)? {
+            let name = format!("{}/{}", ty.kind, self.id);
+            let sentence = format!("{name} says again what it said at revision {to} (revision {})", made.revision);
+            session.out.done(&sentence, &[name], &made.body)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+    /// The revision at which the document said what it said before its last change.
+    fn before(&self, session: &Session, ty: &ResourceType) -> Result<u64> {
+        let history = session.about(ty, &self.id, session.client.history(ty, &self.id))?;
+        let before = history.get(1).map(|entry| entry.heading.revision);
+        before.ok_or_else(|| Failure::failed(format!("{}/{} has no earlier state", ty.kind, self.id)))
+    }
+}

@@ -1,0 +1,254 @@
+//! The server that commands talk to, what it knows, and where answers go.
+
+use std::{cell::OnceCell, env, path::PathBuf, process::ExitCode, thread, time::Duration};
+
+use clap::Args;
+use client::{Client, ResourceType, Settings, Token, Types};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{
+    completion,
+    contexts::{self, Contexts},
+    failure::{Failure, Outcome, Result},
+    output::{self, Format, Output, Shown},
+};
+
+/// Flags that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// How to show the answer [default: table on a terminal, json in a pipe]
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        conflicts_with = "context",
+        help = "The server's address, with tokens from the environment [env: FLUX_API_URL]"
+    )]
+    api_url: Option<String>,
+    /// A server by its name in the config file
+    #[arg(long, global = true, value_name = "NAME", add = completion::of(completion::contexts))]
+    context: Option<String>,
+    #[arg(long, global = true, value_name = "FILE", help = "The file of contexts [env: FLUX_API_CONFIG]")]
+    pub(crate) config: Option<PathBuf>,
+    /// Why, for the audit trail
+    #[arg(long, global = true, value_name = "TEXT")]
+    reason: Option<String>,
+    /// How long one answer may take, in seconds
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// Say nothing but what was asked for
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+/// What a command may do with the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A connection, the server's types, and the way of showing things.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) out: Output,
+    /// Where the address and the tokens come from.
+    pub(crate) origin: String,
+    quiet: bool,
+    types: OnceCell<Types>,
+}
+
+const RETRIES: u32 = 5;
+/// Names that hands know from elsewhere.
+const SHORT: [(&str, &str); 2] = [("ns", "namespace"), ("rb", "rolebinding")];
+
+impl Session {
+    /// Finds the server and the tokens; nothing is sent yet.
+    pub(crate) fn open(global: &Global, access: Access) -> Result<Self> {
+        let (settings, origin) = settings(global, access)?;
+        let quiet = global.quiet;
+        let client = Client::new(settings)?.on_waiting(move |pause, said| {
+            if !quiet {
+                output::talk(&format!("{said}; trying again in {:.1} s", pause.as_secs_f64()));
+            }
+        });
+        Ok(Self { client, out: Output::new(global.output), origin, quiet, types: OnceCell::new() })
+    }
+
+    /// The types that the server knows; asked for once.
+    pub(crate) fn types(&self) -> Result<&Types> {
+        if let Some(types) = self.types.get() {
+            return Ok(types);
+        }
+        let types = self.client.types().map_err(|error| match error.problem() {
+            Some(problem) if problem.status == 404 => {
+                Failure::failed(format!("{} does not have the operator's API (404)", self.client.url()))
+                    .hint("a server takes an operator's commands with API_MODE=crud")
+            }
+            _ => error.into(),
+        })?;
+        Ok(self.types.get_or_init(|| types))
+    }
+
+    /// The type that a person names.
+    pub(crate) fn ty(&self, name: &str) -> Result<&ResourceType> {
+        let types = self.types()?;
+        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| *name);
+        types.by_name(name).ok_or_else(|| {
+            let known: Vec<_> = types.iter().map(|ty| ty.kind.as_str()).collect();
+            Failure::usage(format!("there is no resource type \"{name}\"{}", meant(name, known.iter().copied())))
+                .hint(format!("this server knows {}", known.join(", ")))
+        })
+    }
+
+    pub(crate) fn clusters(&self) -> Result<&ResourceType> {
+        self.ty(model::ResourceType::CLUSTER)
+    }
+
+    /// The types that clusters refer to, or the one that is named.
+    pub(crate) fn definitions(&self, name: Option<&str>) -> Result<Vec<&ResourceType>> {
+        match name {
+            None => Ok(self.types()?.definitions().collect()),
+            Some(name) => Ok(vec![self.definition(name)?]),
+        }
+    }
+
+    /// A type that clusters refer to.
+    pub(crate) fn definition(&self, name: &str) -> Result<&ResourceType> {
+        let ty = self.ty(name)?;
+        if ty.is_cluster() {
+            return Err(Failure::usage("clusters refer to definitions, not to clusters"));
+        }
+        Ok(ty)
+    }
+
+    /// What the server answered about a document; if there is none, with the ids that may have been meant.
+    pub(crate) fn about<T>(&self, ty: &ResourceType, id: &str, answer: Result<T, client::ClientError>) -> Result<T> {
+        answer.map_err(|error| {
+            let status = error.status();
+            let failure = Failure::from(error);
+            if status != Some(404) {
+                return failure;
+            }
+            // Only to help: without the list, the answer stands as it is.
+            let ids = self.client.list(ty, &[]).unwrap_or_default();
+            let ids = ids.iter().filter_map(|document| document.get("id")?.as_str());
+            let meant = meant(id, ids);
+            let hint = format!("flux-resourceset-cli list {} shows all there are", ty.plural);
+            Failure::new(Outcome::NotFound, format!("there is no {} \"{id}\"{meant}", ty.kind)).hint(hint)
+        })
+    }
+
+    /// Shows an answer, and again whenever it becomes another one.
+    pub(crate) fn present(&self, watch: bool, read: impl Fn() -> Result<Shown>) -> Result<ExitCode> {
+        if !watch {
+            self.out.show(&read()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        // Follow first and read then, so that nothing falls between.
+        let mut changes = Some(self.client.follow(None)?);
+        let mut last = read()?;
+        self.out.show(&last)?;
+        loop {
+            let came = match &mut changes {
+                Some(following) => following.next().is_some_and(|change| change.is_ok()),
+                None => false,
+            };
+            if !came {
+                thread::sleep(Duration::from_secs(1));
+                changes = self.client.follow(None).inspect_err(|error| self.say(&error.to_string())).ok();
+            }
+            match read() {
+                Ok(next) if next.value != last.value => {
+                    if self.out.is_for_people() {
+                        output::clear()?;
+                    }
+                    self.out.show(&next)?;
+                    last = next;
+                }
+                Ok(_) => {}
+                Err(failure) => self.say(failure.text().trim_end()),
+            }
+        }
+    }
+
+    /// Says something that is not data.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            output::talk(text);
+        }
+    }
+
+    /// Shows that work goes on, where somebody watches.
+    pub(crate) fn working(&self, what: &str) -> ProgressBar {
+        let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        if bar.is_hidden() {
+            return bar;
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+
+    /// Shows how far work has come.
+    pub(crate) fn counting(&self, what: &str, all: u64) -> ProgressBar {
+        let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new(all) };
+        // The template is a constant: if it were wrong, the bar would only look plain.
+        let style =
+            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}").unwrap_or(ProgressStyle::default_bar());
+        bar.set_style(style);
+        bar.set_message(what.to_owned());
+        bar
+    }
+}
+
+/// "; did you mean …?", if something is close.
+fn meant<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let close = known.map(|name| (strsim::jaro_winkler(typed, name), name)).filter(|(close, _)| *close > 0.8);
+    let best = close.max_by(|one, other| one.0.total_cmp(&other.0));
+    best.map_or_else(String::new, |(_, name)| format!("; did you mean \"{name}\"?"))
+}
+
+pub(crate) fn settings(global: &Global, access: Access) -> Result<(Settings, String)> {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let settings = |url, read, write| Settings {
+        url,
+        read,
+        write,
+        reason: global.reason.clone(),
+        timeout: Duration::from_secs(global.timeout.max(1)),
+        retries: RETRIES,
+    };
+    let url = global.api_url.clone().or_else(|| variable("FLUX_API_URL"));
+    if let (Some(url), None) = (url, &global.context) {
+        let token = |name: &str| match variable(name) {
+            None => Ok(None),
+            Some(text) => match Token::new(&text) {
+                Some(token) => Ok(Some(token)),
+                None => Err(Failure::usage(format!("{name} is no token, which is one word of text"))),
+            },
+        };
+        return Ok((settings(url, token("FLUX_API_TOKEN")?, token("FLUX_API_WRITE_TOKEN")?), "the environment".into()));
+    }
+    let path = contexts::path(global.config.as_deref())?;
+    let contexts = Contexts::read(&path)?;
+    let Some(name) = global.context.as_ref().or(contexts.current.as_ref()) else {
+        return Err(Failure::usage("no server is named").hint(
+            "set FLUX_API_URL, FLUX_API_TOKEN and FLUX_API_WRITE_TOKEN, or add a context: \
+             flux-resourceset-cli config set NAME --url URL --token-env VARIABLE",
+        ));
+    };
+    let context = contexts.get(name)?;
+    // A token may cost a command that asks for a password: only what is needed is read.
+    let (token, write_token) = (context.token.as_ref(), context.write_token.as_ref());
+    let needed = match access {
+        Access::Read => (token.or(write_token), None),
+        Access::Write => (token, write_token),
+    };
+    let read = needed.0.map(contexts::TokenSource::read).transpose()?;
+    let write = needed.1.map(contexts::TokenSource::read).transpose()?;
+    Ok((settings(context.url.clone(), read, write), format!("context {name}")))
+}

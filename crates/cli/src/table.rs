@@ -1,0 +1,167 @@
+//! Tables as `kubectl` draws them: columns apart by spaces, no lines. On a terminal, the widest columns give way until
+//! a row fits a line; ids are never cut, since people copy them.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::output::STRONG;
+
+const GAP: usize = 2;
+/// No column is cut shorter than this.
+const NARROW: usize = 8;
+
+/// A heading and its cells.
+struct Column {
+    heading: String,
+    wide: bool,
+    kept: bool,
+    cells: Vec<String>,
+}
+
+/// Rows of text under headings.
+#[derive(Default)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    notes: Vec<String>,
+}
+
+impl Table {
+    /// Adds a column whose cells may be cut.
+    pub(crate) fn column(mut self, heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        self.push(heading, false, false, cells);
+        self
+    }
+
+    /// Adds a column whose cells are never cut.
+    pub(crate) fn key(mut self, heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        self.push(heading, false, true, cells);
+        self
+    }
+
+    /// Adds a column that is only there where there is room.
+    pub(crate) fn wide(mut self, heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        self.push(heading, true, false, cells);
+        self
+    }
+
+    /// Adds a line below the table.
+    pub(crate) fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    fn push(&mut self, heading: &str, wide: bool, kept: bool, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|cell| one_line(&cell)).collect();
+        self.columns.push(Column { heading: heading.to_owned(), wide, kept, cells });
+    }
+
+    /// The table as text; in a terminal of some width, if there is one.
+    pub(crate) fn text(&self, wide: bool, width: Option<usize>) -> String {
+        let columns: Vec<_> = self.columns.iter().filter(|column| wide || !column.wide).collect();
+        let rows = columns.first().map_or(0, |column| column.cells.len());
+        let mut text = String::new();
+        if rows > 0 {
+            let widths = widths(&columns, width);
+            let headings = columns.iter().map(|column| column.heading.as_str());
+            text = format!("{STRONG}{}{STRONG:#}\n", row(headings, &widths));
+            for at in 0..rows {
+                text += &row(columns.iter().map(|column| column.cells[at].as_str()), &widths);
+                text.push('\n');
+            }
+        }
+        for note in &self.notes {
+            text += note;
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn widths(columns: &[&Column], width: Option<usize>) -> Vec<usize> {
+    let needed = |column: &&Column| column.cells.iter().chain([&column.heading]).map(|cell| cell.width()).max();
+    let mut widths: Vec<usize> = columns.iter().map(|column| needed(column).unwrap_or(0)).collect();
+    let Some(width) = width else { return widths };
+    let gaps = GAP * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let least = |at: usize| columns[at].heading.width().max(NARROW);
+        let loose = (0..columns.len()).filter(|&at| !columns[at].kept && widths[at] > least(at));
+        let Some(widest) = loose.max_by_key(|&at| widths[at]) else { break };
+        widths[widest] -= 1;
+    }
+    widths
+}
+
+fn row<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, width) in cells.zip(widths) {
+        let cell = fit(cell, *width);
+        line += &cell;
+        line.extend(std::iter::repeat_n(' ', width - cell.width() + GAP));
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// The text, or as much of it as fits.
+fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let taken = text.chars().take_while(|c| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= left;
+        left = left.saturating_sub(wide);
+        fits
+    });
+    taken.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table::default()
+            .key("ID", ["demo-cluster-01".to_owned(), "b".to_owned()])
+            .column("DNS", ["demo-cluster-01.k8s.example.com".to_owned(), "b.example.com".to_owned()])
+            .wide("LABELS", ["region=eu".to_owned(), "line\nbreak".to_owned()])
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn columns_stand_under_their_headings() {
+        assert_eq!(
+            plain(&table().text(true, None)),
+            "ID               DNS                              LABELS\n\
+             demo-cluster-01  demo-cluster-01.k8s.example.com  region=eu\n\
+             b                b.example.com                    line break\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_what_is_not_a_key() {
+        assert_eq!(
+            plain(&table().text(false, Some(30))),
+            "ID               DNS\n\
+             demo-cluster-01  demo-cluster…\n\
+             b                b.example.com\n"
+        );
+    }
+
+    #[test]
+    fn wide_letters_are_counted_as_wide() {
+        assert_eq!(fit("日本語日本語", 8), "日本語…");
+    }
+
+    #[test]
+    fn without_rows_there_are_no_headings() {
+        assert_eq!(Table::default().key("ID", []).note("nothing").text(false, None), "nothing\n");
+    }
+}

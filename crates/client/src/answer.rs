@@ -1,0 +1,227 @@
+//! What the server says, as it says it.
+
+use std::collections::BTreeMap;
+
+use model::{Map, Value};
+use serde::{Deserialize, Serialize};
+
+/// A document and its ETag.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// What it says.
+    pub body: Map,
+    /// To be given back where nobody else may have changed it.
+    pub etag: String,
+}
+
+/// What came of a change.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The revision of the change or, where there was nothing to do, of the picture.
+    pub revision: u64,
+    /// The answer: the document, or what was written.
+    pub body: Value,
+}
+
+/// What a change to many documents has written.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Written {
+    /// The revision.
+    pub revision: u64,
+    /// The documents.
+    pub documents: Vec<Write>,
+}
+
+/// A document that was written.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub struct Write {
+    /// Its kind.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// `put`, `retire` or `remove`.
+    pub op: String,
+}
+
+/// Who made a change, when and why.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Heading {
+    /// Its number.
+    pub revision: u64,
+    /// When, in RFC 3339.
+    pub at: String,
+    /// Who.
+    pub actor: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A change of the log.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Change {
+    /// Who, when and why.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// What was written.
+    pub writes: Vec<Write>,
+}
+
+/// A change with its documents.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ChangeWithDocuments {
+    /// Who, when and why.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// What was written.
+    pub writes: Vec<WriteWithDocuments>,
+}
+
+/// A document before and after a change.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WriteWithDocuments {
+    /// Its kind.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// `put`, `retire` or `remove`.
+    pub op: String,
+    /// What it said before, if it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What it said after, if it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// A change in the life of a document.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct HistoryEntry {
+    /// Who, when and why.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// `put`, `retire` or `remove`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// What it said then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+}
+
+/// What is wrong with a document.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct DocumentProblem {
+    /// Its kind.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// Where in it, as a JSON pointer.
+    pub pointer: String,
+    /// The rule's stable name.
+    pub rule: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Whether polls can be answered.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Ready {
+    /// `ok`.
+    pub status: String,
+    /// The server's version.
+    #[serde(default)]
+    pub version: String,
+    /// The revision of the picture.
+    pub revision: u64,
+    /// Time since the picture was last known to be at the head of the log.
+    pub age_seconds: f64,
+    /// How it stands with the log.
+    pub store: String,
+}
+
+/// A change, told before it is made.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Plan {
+    /// Always true.
+    pub dry_run: bool,
+    /// The revision on which the plan was made.
+    pub revision: u64,
+    /// The documents that would be written.
+    pub documents: Vec<DocumentPlan>,
+    /// The clusters that would get something else.
+    pub clusters: Vec<ClusterPlan>,
+    /// How many, by environment.
+    pub totals: BTreeMap<String, Totals>,
+}
+
+/// What would happen to a document.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct DocumentPlan {
+    /// Its kind.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// `put`, `retire` or `remove`.
+    pub op: String,
+    /// Every value that would be another.
+    pub diff: Vec<Difference>,
+}
+
+/// A value before and after.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Difference {
+    /// Where.
+    pub pointer: String,
+    /// The value before, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The value after, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What a cluster would get differently.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ClusterPlan {
+    /// The cluster.
+    pub id: String,
+    /// Its environment.
+    pub environment: String,
+    /// By the path of the type.
+    pub inputs: BTreeMap<String, InputPlan>,
+}
+
+/// Inputs that would come, change or go.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct InputPlan {
+    /// Would come.
+    pub added: Vec<String>,
+    /// Would change.
+    pub changed: Vec<String>,
+    /// Would go: Flux deletes what they rendered.
+    pub removed: Vec<String>,
+}
+
+/// Counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Totals {
+    /// Clusters that would get something else.
+    pub clusters: u64,
+    /// Inputs that would come.
+    pub added: u64,
+    /// Inputs that would change.
+    pub changed: u64,
+    /// Inputs that would go.
+    pub removed: u64,
+}
+
+impl Plan {
+    /// How many inputs would go, over all environments.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.totals.values().map(|totals| totals.removed).sum()
+    }
+}

@@ -1,0 +1,79 @@
+//! Why there is no answer.
+
+use model::FieldError;
+use serde::Deserialize;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The address of the server cannot be used.
+    #[error("\"{url}\" is not the address of a server: {reason}")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A reason that cannot stand in a header.
+    #[error("a reason for the audit trail is one line of text")]
+    Reason,
+    /// The server cannot be reached, or does not answer in time.
+    #[error("{url} cannot be reached: {cause}")]
+    Unreachable {
+        /// The server.
+        url: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// The connection ended before the answer did.
+    #[error("the answer of {url} was cut short: {cause}")]
+    Interrupted {
+        /// The server.
+        url: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// The server said no.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    /// The answer is not what this client expects.
+    #[error("{url} answers what this client does not understand: {cause}")]
+    Strange {
+        /// The server.
+        url: String,
+        /// What is not understood.
+        cause: String,
+    },
+}
+
+/// RFC 9457 problem details.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable name of the problem; empty where it was not our server that answered.
+    #[serde(default)]
+    pub code: String,
+    /// A sentence.
+    pub detail: String,
+    /// Every broken rule.
+    #[serde(default)]
+    pub errors: Vec<FieldError>,
+}
+
+impl ClientError {
+    /// What the server said, if it said no.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
+    /// The status with which the server said no.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.problem().map(|problem| problem.status)
+    }
+}

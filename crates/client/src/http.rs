@@ -1,0 +1,310 @@
+//! Requests and answers.
+
+use std::{fmt, thread, time::Duration};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use ureq::{
+    Agent, Body,
+    http::{HeaderValue, Request, Response, Uri, header},
+    tls::{RootCerts, TlsConfig},
+};
+
+use crate::{ClientError, Edit, Fetched, Made, Plan, Problem, Query, stream::Changes};
+
+/// A bearer token; it cannot be printed.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a token, without the white space around it. None where nothing remains, or what cannot stand in a header.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let holds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        holds.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Which server, and with what authority.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address, such as `https://fleet.example.com`.
+    pub url: String,
+    /// For reading.
+    pub read: Option<Token>,
+    /// For writing.
+    pub write: Option<Token>,
+    /// Why, for the audit trail.
+    pub reason: Option<String>,
+    /// How long one answer may take.
+    pub timeout: Duration,
+    /// How often to try again where that is safe and the server says "not now".
+    pub retries: u32,
+}
+
+/// Is told for how long, and what the server said.
+type Waiting = dyn Fn(Duration, &str);
+
+/// A server.
+pub struct Client {
+    agent: Agent,
+    streams: Agent,
+    base: String,
+    settings: Settings,
+    reason: Option<HeaderValue>,
+    waiting: Box<Waiting>,
+}
+
+/// How long it may take until a server takes a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// More than any answer: lists of large fleets are large.
+const LARGEST: u64 = 4 << 30;
+
+/// What may stand in a part of a path as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+
+impl Client {
+    /// A client of a server; nothing is sent yet.
+    pub fn new(settings: Settings) -> Result<Self, ClientError> {
+        let bad = |reason: &str| ClientError::Address { url: settings.url.clone(), reason: reason.to_owned() };
+        let uri: Uri = settings.url.trim().parse().map_err(|error| bad(&format!("{error}")))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(bad("it begins with http:// or https://"));
+        }
+        if uri.query().is_some() || uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(bad("it has neither a query nor a user in it"));
+        }
+        let reason = settings.reason.as_deref().map(|reason| HeaderValue::from_bytes(reason.as_bytes())).transpose();
+        let reason = reason.map_err(|_| ClientError::Reason)?;
+        let config = |timeout| {
+            Agent::config_builder()
+                .http_status_as_error(false)
+                // A token is for one server; where it should go instead is for a person to say.
+                .max_redirects(0)
+                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+                .user_agent(concat!("flux-resourceset-cli/", env!("CARGO_PKG_VERSION")))
+                .timeout_connect(Some(CONNECT))
+                .timeout_global(timeout)
+                .build()
+                .new_agent()
+        };
+        Ok(Self {
+            agent: config(Some(settings.timeout)),
+            streams: config(None),
+            base: settings.url.trim().trim_end_matches('/').to_owned(),
+            settings,
+            reason,
+            waiting: Box::new(|_, _| {}),
+        })
+    }
+
+    /// Tells somebody before each pause: for how long, and what the server said.
+    #[must_use]
+    pub fn on_waiting(self, waiting: impl Fn(Duration, &str) + 'static) -> Self {
+        Self { waiting: Box::new(waiting), ..self }
+    }
+
+    /// The address of the server.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.base
+    }
+
+    /// What a change would do. Nothing is written.
+    pub fn plan(&self, edit: &Edit) -> Result<Plan, ClientError> {
+        let dry = Edit { repeatable: true, ..edit.clone() }.dry();
+        self.change_at(&dry)?.json()
+    }
+
+    /// Makes a change.
+    pub fn make(&self, edit: &Edit) -> Result<Made, ClientError> {
+        let answer = self.change_at(edit)?;
+        let revision = answer.header("x-revision").and_then(|value| value.parse().ok());
+        let revision = revision.ok_or_else(|| self.strange("the answer to a change has no revision"))?;
+        Ok(Made { revision, body: answer.json()? })
+    }
+
+    /// Follows the log after a revision, or from now on.
+    pub fn follow(&self, after: Option<u64>) -> Result<Changes, ClientError> {
+        let query: Vec<_> = after.map(|after| ("after".to_owned(), after.to_string())).into_iter().collect();
+        let ask = Ask { method: "GET", url: self.address(&["changes", "stream"], &query), ..Ask::default() };
+        let response = self.send_once(&self.streams, &ask)?;
+        if !response.status().is_success() {
+            return Err(self.refused(self.received(response)?));
+        }
+        Ok(Changes::new(Box::new(response.into_body().into_reader()), self.base.clone()))
+    }
+
+    pub(crate) fn fetch(&self, path: &[&str], query: Query<'_>) -> Result<Fetched, ClientError> {
+        let answer = self.get_from(path, query)?;
+        let etag = answer.header("etag").unwrap_or_default().to_owned();
+        Ok(Fetched { body: answer.json()?, etag })
+    }
+
+    pub(crate) fn get_from(&self, path: &[&str], query: Query<'_>) -> Result<Answer, ClientError> {
+        self.send(&Ask { method: "GET", url: self.address(path, query), repeatable: true, ..Ask::default() })
+    }
+
+    fn change_at(&self, edit: &Edit) -> Result<Answer, ClientError> {
+        let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
+        let mut headers = vec![("content-type", HeaderValue::from_static(edit.media))];
+        if let Some(etag) = &edit.if_match {
+            let etag = HeaderValue::from_str(etag).map_err(|_| self.strange("an ETag that cannot be sent back"))?;
+            headers.push(("if-match", etag));
+        }
+        headers.extend(self.reason.clone().map(|reason| ("x-change-reason", reason)));
+        self.send(&Ask {
+            method: edit.method,
+            url: self.address(&path, &edit.query),
+            headers,
+            body: edit.body.as_ref().map(ToString::to_string),
+            writes: true,
+            repeatable: edit.repeatable,
+        })
+    }
+
+    fn address(&self, path: &[&str], query: Query<'_>) -> String {
+        let mut url = self.base.clone();
+        for part in path {
+            url.push('/');
+            url.extend(utf8_percent_encode(part, SEGMENT));
+        }
+        for (at, (name, value)) in query.iter().enumerate() {
+            url.push(if at == 0 { '?' } else { '&' });
+            url.extend(utf8_percent_encode(name, SEGMENT));
+            url.push('=');
+            url.extend(utf8_percent_encode(value, SEGMENT));
+        }
+        url
+    }
+
+    /// Sends a request, again where the server says "not now" and sending it twice is safe.
+    fn send(&self, ask: &Ask) -> Result<Answer, ClientError> {
+        let mut tries = 0;
+        loop {
+            let answer = self.received(self.send_once(&self.agent, ask)?)?;
+            if (200..300).contains(&answer.status) {
+                return Ok(answer);
+            }
+            let pause = answer.header("retry-after").and_then(|value| value.parse().ok()).map(Duration::from_secs);
+            let refused = self.refused(answer);
+            if tries == self.settings.retries || !ask.may_be_sent_again(&refused) {
+                return Err(refused);
+            }
+            let pause = pause.unwrap_or(Duration::from_millis(250) * 2_u32.pow(tries.min(8))).min(LONGEST_PAUSE);
+            (self.waiting)(pause, &refused.to_string());
+            thread::sleep(pause);
+            tries += 1;
+        }
+    }
+
+    fn send_once(&self, agent: &Agent, ask: &Ask) -> Result<Response<Body>, ClientError> {
+        let mut request = Request::builder().method(ask.method).uri(&ask.url);
+        let (first, second) = (&self.settings.read, &self.settings.write);
+        // The write token may read too, and on a server with one token that one writes.
+        let token = if ask.writes { second.as_ref().or(first.as_ref()) } else { first.as_ref().or(second.as_ref()) };
+        if let Some(Token(token)) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in &ask.headers {
+            request = request.header(*name, value);
+        }
+        let bad = |error: ureq::http::Error| ClientError::Address { url: ask.url.clone(), reason: error.to_string() };
+        let sent = match &ask.body {
+            Some(body) => agent.run(request.body(body.as_str()).map_err(bad)?),
+            None => agent.run(request.body(()).map_err(bad)?),
+        };
+        sent.map_err(|error| ClientError::Unreachable { url: self.base.clone(), cause: cause(&error) })
+    }
+
+    fn received(&self, mut response: Response<Body>) -> Result<Answer, ClientError> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.body_mut().with_config().limit(LARGEST).read_to_vec();
+        let interrupted =
+            |error: ureq::Error| ClientError::Interrupted { url: self.base.clone(), cause: cause(&error) };
+        Ok(Answer { url: self.base.clone(), status, headers, body: body.map_err(interrupted)? })
+    }
+
+    fn refused(&self, answer: Answer) -> ClientError {
+        let problem = serde_json::from_slice::<Problem>(&answer.body);
+        let foreign = |_| {
+            let detail = match answer.header("location") {
+                Some(place) => format!("{} sends its clients to {place}", self.base),
+                None => {
+                    format!("{} answers with status {}, not as a flux-resourceset server", self.base, answer.status)
+                }
+            };
+            Problem { status: answer.status, code: String::new(), detail, errors: Vec::new() }
+        };
+        ClientError::Refused(Box::new(problem.unwrap_or_else(foreign)))
+    }
+
+    fn strange(&self, cause: &str) -> ClientError {
+        ClientError::Strange { url: self.base.clone(), cause: cause.to_owned() }
+    }
+}
+
+/// What the system says of a failed exchange; the library's own words where it says nothing.
+fn cause(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Timeout(_) => "there was no answer in time".to_owned(),
+        ureq::Error::HostNotFound => "there is no such host".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A request.
+#[derive(Default)]
+struct Ask {
+    method: &'static str,
+    url: String,
+    headers: Vec<(&'static str, HeaderValue)>,
+    body: Option<String>,
+    writes: bool,
+    repeatable: bool,
+}
+
+impl Ask {
+    /// After these the server has done nothing; after any other 503 it may have done what it was asked.
+    fn may_be_sent_again(&self, refused: &ClientError) -> bool {
+        refused.problem().is_some_and(|problem| {
+            problem.status == 503 && (self.repeatable || matches!(problem.code.as_str(), "busy" | "not-ready"))
+        })
+    }
+}
+
+/// An answer, whatever its status.
+pub(crate) struct Answer {
+    url: String,
+    status: u16,
+    headers: header::HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| ClientError::Strange { url: self.url.clone(), cause: error.to_string() })
+    }
+}
+
+impl Edit {
+    fn dry(mut self) -> Self {
+        self.query.push(("dry_run".to_owned(), "true".to_owned()));
+        self
+    }
+}

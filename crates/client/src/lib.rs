@@ -1,0 +1,97 @@
+//! A typed, blocking client of the operator's API.
+//!
+//! It asks and is answered, and decides nothing: what a command means is the caller's. Two things it takes care of,
+//! because every caller would have to: the token that a request needs, and trying again where that is safe.
+
+mod answer;
+mod edit;
+mod failure;
+mod http;
+mod resource_type;
+mod stream;
+
+pub use answer::{
+    Change, ChangeWithDocuments, ClusterPlan, Difference, DocumentPlan, DocumentProblem, Fetched, Heading,
+    HistoryEntry, InputPlan, Made, Plan, Ready, Totals, Write, Written,
+};
+pub use edit::{BatchWrite, Edit, PatchKind};
+pub use failure::{ClientError, Problem};
+pub use http::{Client, Settings, Token};
+pub use resource_type::{ResourceType, Types};
+pub use stream::Changes;
+
+use model::{Map, Value};
+use serde::de::DeserializeOwned;
+
+/// Pairs of a query: filters and pages.
+pub type Query<'a> = &'a [(String, String)];
+
+impl Client {
+    /// The resource types that the server knows.
+    pub fn types(&self) -> Result<Types, ClientError> {
+        self.read::<Vec<ResourceType>>(&["types"], &[]).map(Types::new)
+    }
+
+    /// The documents of a type that the filters take.
+    pub fn list(&self, ty: &ResourceType, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
+        self.read(&[&ty.plural], query)
+    }
+
+    /// One document, now or as it was at a revision.
+    pub fn get(&self, ty: &ResourceType, id: &str, revision: Option<u64>) -> Result<Fetched, ClientError> {
+        self.fetch(&[&ty.plural, id], &at(revision))
+    }
+
+    /// The changes of a document, newest first: all that the server keeps.
+    pub fn history(&self, ty: &ResourceType, id: &str) -> Result<Vec<HistoryEntry>, ClientError> {
+        let mut all: Vec<HistoryEntry> = Vec::new();
+        loop {
+            let mut query = vec![("limit".to_owned(), "100".to_owned())];
+            query.extend(all.last().map(|last| ("before".to_owned(), last.heading.revision.to_string())));
+            let page: Vec<HistoryEntry> = self.read(&[&ty.plural, id, "history"], &query)?;
+            let more = page.len() == 100;
+            all.extend(page);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// What a cluster is told of a type, now or as it was told at a revision.
+    pub fn inputs(&self, cluster: &str, ty: &ResourceType, revision: Option<u64>) -> Result<Value, ClientError> {
+        self.read(&["clusters", cluster, "inputs", &ty.path], &at(revision))
+    }
+
+    /// What Flux Operator is answered under a DNS name.
+    pub fn poll(&self, dns: &str, path: &str) -> Result<Value, ClientError> {
+        self.read(&["api", "v2", "flux", "clusters", dns, path], &[])
+    }
+
+    /// Changes, newest first.
+    pub fn changes(&self, query: Query<'_>) -> Result<Vec<Change>, ClientError> {
+        self.read(&["changes"], query)
+    }
+
+    /// One change, with every document before and after it.
+    pub fn change(&self, revision: u64) -> Result<ChangeWithDocuments, ClientError> {
+        self.read(&["changes", &revision.to_string()], &[])
+    }
+
+    /// What is wrong with documents that are already there.
+    pub fn problems(&self) -> Result<Vec<DocumentProblem>, ClientError> {
+        self.read(&["problems"], &[])
+    }
+
+    /// Whether polls can be answered, and from a picture of what age.
+    pub fn ready(&self) -> Result<Ready, ClientError> {
+        self.read(&["ready"], &[])
+    }
+
+    fn read<T: DeserializeOwned>(&self, path: &[&str], query: Query<'_>) -> Result<T, ClientError> {
+        self.get_from(path, query)?.json()
+    }
+}
+
+fn at(revision: Option<u64>) -> Vec<(String, String)> {
+    revision.map(|revision| ("revision".to_owned(), revision.to_string())).into_iter().collect()
+}

@@ -1,0 +1,129 @@
+//! The resource types of a server, and the names by which people call them.
+
+use std::collections::BTreeMap;
+
+use model::{Map, Value};
+use serde::{Deserialize, Serialize};
+
+/// A kind of document.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ResourceType {
+    /// The singular: `platform_component`.
+    pub kind: String,
+    /// The plural, which is the path of its documents: `platform_components`.
+    pub plural: String,
+    /// The last part of its Flux endpoint: `platform-components`.
+    pub path: String,
+    /// What it is.
+    pub description: String,
+    /// Whether clusters patch it.
+    pub patchable: bool,
+    /// Fields that are put under one name in an input.
+    pub nest: BTreeMap<String, Vec<String>>,
+    /// The schema of a document.
+    pub schema: Value,
+    /// The list in which clusters refer to it; the cluster type has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// What an input becomes on a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+}
+
+impl ResourceType {
+    /// Whether its documents are the clusters.
+    #[must_use]
+    pub fn is_cluster(&self) -> bool {
+        self.kind == model::ResourceType::CLUSTER
+    }
+
+    /// The schemas of its fields, in the order in which they are declared.
+    #[must_use]
+    pub fn properties(&self) -> Option<&Map> {
+        self.schema.get("properties").and_then(Value::as_object)
+    }
+
+    /// The schema of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.properties()?.get(name)
+    }
+}
+
+/// All types of a server.
+#[derive(Clone, Debug)]
+pub struct Types(Vec<ResourceType>);
+
+impl Types {
+    /// These types.
+    #[must_use]
+    pub fn new(types: Vec<ResourceType>) -> Self {
+        Self(types)
+    }
+
+    /// All of them, the cluster first.
+    pub fn iter(&self) -> impl Iterator<Item = &ResourceType> {
+        self.0.iter()
+    }
+
+    /// Those that clusters refer to.
+    pub fn definitions(&self) -> impl Iterator<Item = &ResourceType> {
+        self.0.iter().filter(|ty| !ty.is_cluster())
+    }
+
+    /// The type that a person means: by kind, plural, path or list, with `-` as good as `_`; or by the last word of its
+    /// kind or plural (`component`), where no other type has it.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&ResourceType> {
+        let name = name.to_lowercase().replace('-', "_");
+        let exact = |ty: &&ResourceType| {
+            [&ty.kind, &ty.plural].contains(&&name)
+                || ty.path.replace('-', "_") == name
+                || ty.list.as_ref() == Some(&name)
+        };
+        self.0.iter().find(exact).or_else(|| {
+            let word = |text: &str| text.rsplit('_').next() == Some(name.as_str());
+            let mut matches = self.0.iter().filter(|ty| word(&ty.kind) || word(&ty.plural));
+            matches.next().filter(|_| matches.next().is_none())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn types(kinds: &[(&str, &str)]) -> Types {
+        let ty = |(kind, plural): &(&str, &str)| ResourceType {
+            kind: (*kind).to_owned(),
+            plural: (*plural).to_owned(),
+            path: plural.replace('_', "-"),
+            description: String::new(),
+            patchable: false,
+            nest: BTreeMap::new(),
+            schema: Value::Null,
+            list: Some((*plural).to_owned()),
+            template: None,
+        };
+        Types::new(kinds.iter().map(ty).collect())
+    }
+
+    #[test]
+    fn a_type_is_known_by_all_its_names() {
+        let types = types(&[("platform_component", "platform_components"), ("network_policy", "network_policies")]);
+        for name in ["platform_component", "platform-components", "Platform_Components", "component", "components"] {
+            assert_eq!(types.by_name(name).map(|ty| ty.kind.as_str()), Some("platform_component"), "{name}");
+        }
+        for name in ["network-policy", "network_policies", "policy", "policies"] {
+            assert_eq!(types.by_name(name).map(|ty| ty.kind.as_str()), Some("network_policy"), "{name}");
+        }
+        assert!(types.by_name("platform").is_none());
+    }
+
+    #[test]
+    fn a_last_word_that_two_types_share_names_none() {
+        let types = types(&[("network_policy", "network_policies"), ("backup_policy", "backup_policies")]);
+        assert!(types.by_name("policy").is_none());
+        assert!(types.by_name("backup_policy").is_some());
+    }
+}

@@ -1,0 +1,118 @@
+//! For tests: a real server process, with an environment, a folder and a port of its own. It ends with its test.
+
+#![allow(clippy::missing_panics_doc, clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// The token that may read.
+pub const READ: &str = "read-token";
+/// The token that may read and write.
+pub const WRITE: &str = "write-token";
+/// Longer than anything should take, on a machine that has other things to do.
+pub const LONG: Duration = Duration::from_mins(2);
+
+/// A file of the repository.
+#[must_use]
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The command of a server that listens on a free port.
+#[must_use]
+pub fn command(binary: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .current_dir(folder)
+        .env("AUTH_TOKEN", READ)
+        .env("CRUD_AUTH_TOKEN", WRITE)
+        .env("LISTEN_ADDR", "127.0.0.1:0");
+    command
+}
+
+/// A server that runs.
+pub struct Running {
+    /// Where its database is.
+    pub folder: Arc<TempDir>,
+    process: Child,
+    address: String,
+    log: Arc<Mutex<String>>,
+}
+
+impl Running {
+    /// Starts a server and waits until it listens.
+    #[must_use]
+    pub fn launch(binary: &Path, folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
+        let mut command = command(binary, folder.path());
+        let mut process = command.envs(settings.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (found, address) = mpsc::channel();
+        thread::spawn({
+            let log = log.clone();
+            move || {
+                for line in lines.map_while(Result::ok) {
+                    if let Some((_, address)) = line.split_once("listening address=") {
+                        let _ = found.send(address.split(' ').next().unwrap().to_owned());
+                    }
+                    writeln!(log.lock().unwrap(), "{line}").unwrap();
+                }
+            }
+        });
+        let address =
+            address.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen: {}", log.lock().unwrap()));
+        Self { folder, process, address, log }
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits until it has ended.
+    #[must_use]
+    pub fn wait(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Waits for something that must come soon.
+#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
+pub fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < LONG, "it never came to be that {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
