@@ -1,8 +1,8 @@
 //! A plan for people: how many clusters, by environment, and what each would get differently.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use client::{ClusterPlan, Plan, Totals};
+use client::{ClusterPlan, DocumentPlan, Plan, Totals};
 
 use crate::{
     failure::Result,
@@ -10,7 +10,7 @@ use crate::{
     table::Table,
 };
 
-/// More clusters than these are counted and not listed.
+/// More lines than these are counted and not told.
 const LISTED: usize = 20;
 
 /// The plan as an answer.
@@ -28,29 +28,14 @@ pub(crate) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{STRONG}{} would be written{STRONG:#}", counted(plan.documents.len(), "document"));
-    for document in plan.documents.iter().take(LISTED) {
-        let what = match (document.op.as_str(), document.diff.as_slice()) {
-            ("retire", _) => format!("{BAD}is decommissioned{BAD:#}"),
-            ("remove", _) => format!("{BAD}is removed{BAD:#}"),
-            (_, [only]) if only.pointer.is_empty() && only.before.is_none() => format!("{GOOD}is created{GOOD:#}"),
-            (_, diff) => {
-                let pointers: Vec<_> = diff.iter().map(|difference| difference.pointer.as_str()).collect();
-                format!("{CHANGED}changes{CHANGED:#} {}", shortened(&pointers, 3))
-            }
-        };
-        let _ = writeln!(text, "  {}/{} {what}", document.kind, document.id);
-    }
-    let _ = write!(text, "{}", more(plan.documents.len()));
+    text += &grouped(plan.documents.iter().map(|document| (happening(document), document.id.as_str())));
     if plan.clusters.is_empty() {
         text.push_str("No cluster would get anything else.\n");
         return text;
     }
     let _ = writeln!(text, "{STRONG}{} would get something else{STRONG:#}", counted(plan.clusters.len(), "cluster"));
     text += &totals(plan);
-    for cluster in plan.clusters.iter().take(LISTED) {
-        let _ = writeln!(text, "  {}  {}", cluster.id, inputs(cluster));
-    }
-    let _ = write!(text, "{}", more(plan.clusters.len()));
+    text += &grouped(plan.clusters.iter().map(|cluster| (inputs(cluster), cluster.id.as_str())));
     let removed = plan.removed();
     if removed > 0 {
         let _ = writeln!(
@@ -67,8 +52,31 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn more(all: usize) -> String {
-    all.checked_sub(LISTED).filter(|more| *more > 0).map_or_else(String::new, |more| format!("  … and {more} more\n"))
+/// What would happen to a document, without its id.
+fn happening(document: &DocumentPlan) -> String {
+    let kind = &document.kind;
+    match (document.op.as_str(), document.diff.as_slice()) {
+        ("retire", _) => format!("{kind} {BAD}is decommissioned{BAD:#}"),
+        ("remove", _) => format!("{kind} {BAD}is removed{BAD:#}"),
+        (_, [only]) if only.pointer.is_empty() && only.before.is_none() => format!("{kind} {GOOD}is created{GOOD:#}"),
+        (_, diff) => {
+            let pointers: Vec<_> = diff.iter().map(|difference| difference.pointer.as_str()).collect();
+            format!("{kind} {CHANGED}changes{CHANGED:#} {}", shortened(&pointers, 3))
+        }
+    }
+}
+
+/// What happens to several in the same way is told once, with their ids.
+fn grouped<'a>(told: impl Iterator<Item = (String, &'a str)>) -> String {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (what, id) in told {
+        groups.entry(what).or_default().push(id);
+    }
+    let mut lines: Vec<_> =
+        groups.iter().take(LISTED).map(|(what, ids)| format!("  {what}: {}\n", shortened(ids, 4))).collect();
+    let more = groups.len().saturating_sub(LISTED);
+    lines.extend((more > 0).then(|| format!("  … and {more} more lines (-o json shows all)\n")));
+    lines.concat()
 }
 
 fn totals(plan: &Plan) -> String {

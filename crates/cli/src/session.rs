@@ -4,7 +4,7 @@ use std::{cell::OnceCell, env, path::PathBuf, process::ExitCode, thread, time::D
 
 use clap::Args;
 use client::{Client, ResourceType, Settings, Token, Types};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::{
     completion,
@@ -95,13 +95,17 @@ impl Session {
 
     /// The type that a person names.
     pub(crate) fn ty(&self, name: &str) -> Result<&ResourceType> {
-        let types = self.types()?;
-        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| *name);
-        types.by_name(name).ok_or_else(|| {
-            let known: Vec<_> = types.iter().map(|ty| ty.kind.as_str()).collect();
+        self.known(name)?.ok_or_else(|| {
+            let known: Vec<_> = self.types.get().into_iter().flat_map(Types::iter).map(|ty| ty.kind.as_str()).collect();
             Failure::usage(format!("there is no resource type \"{name}\"{}", meant(name, known.iter().copied())))
                 .hint(format!("this server knows {}", known.join(", ")))
         })
+    }
+
+    /// The type that a person names, if there is one.
+    pub(crate) fn known(&self, name: &str) -> Result<Option<&ResourceType>> {
+        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| *name);
+        Ok(self.types()?.by_name(name))
     }
 
     pub(crate) fn clusters(&self) -> Result<&ResourceType> {
@@ -185,10 +189,7 @@ impl Session {
     /// Shows that work goes on, where somebody watches.
     pub(crate) fn working(&self, what: &str) -> ProgressBar {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        if bar.is_hidden() {
-            return bar;
-        }
-        bar.set_message(what.to_owned());
+        let bar = bar.with_message(what.to_owned()).with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
     }
@@ -199,9 +200,7 @@ impl Session {
         // The template is a constant: if it were wrong, the bar would only look plain.
         let style =
             ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}").unwrap_or(ProgressStyle::default_bar());
-        bar.set_style(style);
-        bar.set_message(what.to_owned());
-        bar
+        bar.with_style(style).with_message(what.to_owned()).with_finish(ProgressFinish::AndClear)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, Mutex, OnceLock, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -115,4 +115,21 @@ pub fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
         assert!(start.elapsed() < LONG, "it never came to be that {what}");
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The server's binary, built if it is not there or not new: for tests of other packages.
+#[must_use]
+pub fn server() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        // Tests are in `deps`, binaries are beside it.
+        let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
+        let profile = if folder.ends_with("release") { "release" } else { "dev" };
+        let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+        let arguments = ["build", "--quiet", "--locked", "--package", "flux-resourceset", "--profile", profile];
+        let built = Command::new(cargo).args(arguments).current_dir(repository(".")).status().unwrap();
+        assert!(built.success(), "the server cannot be built");
+        folder.join("flux-resourceset")
+    };
+    BUILT.get_or_init(build).clone()
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, Yaml, YamlData, YamlEmitter};
+use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, ScalarStyle, Yaml, YamlData, YamlEmitter};
 
 use crate::{Map, Value};
 
@@ -122,24 +122,41 @@ pub fn write(value: &Value) -> Result<String, saphyr::EmitError> {
 
 fn emittable(value: &Value) -> Yaml<'_> {
     match value {
-        Value::Null => Yaml::Value(Scalar::Null),
+        Value::Null => Yaml::Representation("null".into(), ScalarStyle::Plain, None),
         Value::Bool(value) => Yaml::Value(Scalar::Boolean(*value)),
         Value::Number(value) => match (value.as_i64(), value.as_f64()) {
             (Some(integer), _) => Yaml::Value(Scalar::Integer(integer)),
             (None, Some(float)) => Yaml::Value(Scalar::FloatingPoint(float.into())),
             (None, None) => Yaml::Value(Scalar::String(value.to_string().into())),
         },
-        Value::String(value) => Yaml::Value(Scalar::String(value.as_str().into())),
+        Value::String(value) => emittable_text(value),
         Value::Array(items) => Yaml::Sequence(items.iter().map(emittable).collect()),
         Value::Object(map) => {
-            let key = |name: &'_ String| Yaml::Value(Scalar::String(name.clone().into()));
-            Yaml::Mapping(map.iter().map(|(name, value)| (key(name), emittable(value))).collect())
+            Yaml::Mapping(map.iter().map(|(name, value)| (emittable_text(name), emittable(value))).collect())
         }
     }
 }
 
+/// A text as the emitter writes it or, where a reader would take it for something else, escaped.
+fn emittable_text(text: &str) -> Yaml<'_> {
+    // Breaks of lines and marks that are not printed: YAML knows more of them than the emitter.
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    if !text.contains(is_odd) {
+        return Yaml::Value(Scalar::String(text.into()));
+    }
+    let escape = |c: char| match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if is_odd(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Yaml::Representation(text.chars().map(escape).collect::<String>().into(), ScalarStyle::DoubleQuoted, None)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -170,5 +187,113 @@ mod tests {
             "lines": "one\ntwo", "list": [[1], {"x": null}], "odd": "a: b # c", "quote": "\"'"
         });
         assert_eq!(read(&write(&value).unwrap()).unwrap().value, value);
+    }
+
+    /// Texts that a careless writer would turn into something else.
+    fn text() -> impl Strategy<Value = String> {
+        let odd = [
+            "",
+            " ",
+            "~",
+            "null",
+            "Null",
+            "true",
+            "yes",
+            "No",
+            "on",
+            "y",
+            "1",
+            "012",
+            "0x1F",
+            "0o17",
+            "1e3",
+            "1_000",
+            ".5",
+            "1.",
+            "+1",
+            "-0",
+            ".inf",
+            "-.INF",
+            ".nan",
+            "2026-01-31",
+            "12:30:45",
+            "-",
+            "- a",
+            "? a",
+            ": a",
+            "a: b",
+            "a #b",
+            "#a",
+            "[a]",
+            "{a}",
+            "&a",
+            "*a",
+            "!a",
+            "!!str a",
+            "|",
+            ">",
+            "%a",
+            "@a",
+            "`a",
+            "'a'",
+            "\"a\"",
+            "---",
+            "...",
+            "=",
+            "<<",
+            "a\n",
+            "\na",
+            "a\n\nb",
+            "a\n b",
+            " a\nb",
+            "a ",
+            " a",
+            "a\tb",
+            "\ta",
+            "a\r\nb",
+            "a\rb",
+            "\u{85}",
+            "\u{2028}",
+            "\u{feff}a",
+            "\0",
+            "\u{7f}",
+            "\u{1b}[0m",
+            "日本",
+            "🦀",
+            "a\\nb",
+            "\\",
+            "a: |\n  b",
+            "---\na",
+            "a\n---\nb",
+            "a\n...\nb",
+        ];
+        prop_oneof![proptest::sample::select(odd.to_vec()).prop_map(str::to_owned), any::<String>()]
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            proptest::num::f64::NORMAL.prop_map(Value::from),
+            proptest::sample::select(vec![0.0, 1.0, -1.0, 1e15, 1e16, 1e21, 1e300, 0.1]).prop_map(Value::from),
+            text().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::vec((text(), inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_reads_back_as_it_was_written(value in value()) {
+            let written = write(&value).unwrap();
+            let read = read(&written).map_err(|error| error.message.clone());
+            prop_assert_eq!(read.map(|read| read.value), Ok(value), "{}", written);
+        }
     }
 }

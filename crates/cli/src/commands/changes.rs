@@ -79,8 +79,13 @@ impl Changes {
     }
 
     fn list(&self, session: &Session) -> Result<ExitCode> {
+        // A kind that no type declares any more still has its changes.
+        let kind = match &self.kind {
+            Some(name) => Some(session.known(name)?.map_or_else(|| name.clone(), |ty| ty.kind.clone())),
+            None => None,
+        };
         let query = [
-            ("kind", self.kind.clone()),
+            ("kind", kind),
             ("id", self.id.clone()),
             ("actor", self.actor.clone()),
             ("since", self.since.clone()),
@@ -148,7 +153,7 @@ fn shown(changes: &[Change]) -> Result<Shown> {
         .key("REVISION", column(|change| change.heading.revision.to_string()))
         .key("TIME", column(|change| time(&change.heading.at)))
         .column("ACTOR", column(|change| change.heading.actor.clone()))
-        .column("DOCUMENTS", column(|change| documents(change, 3)))
+        .column("DOCUMENTS", column(|change| documents(change, 1)))
         .column("REASON", column(|change| change.heading.reason.clone().unwrap_or_default()))
         .wide("REQUEST", column(|change| change.heading.request_id.clone().unwrap_or_default()));
     let names = column(|change| change.heading.revision.to_string());

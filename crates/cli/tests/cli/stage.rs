@@ -1,0 +1,191 @@
+//! A server, a home folder, and the tool.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    os::fd::OwnedFd,
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+    thread,
+};
+
+use client::{Client, Settings};
+use harness::{READ, Running, WRITE, eventually, repository};
+use model::Value;
+use nix::pty::{Winsize, openpty};
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_flux-resourceset-cli");
+
+pub(crate) struct Stage {
+    server: Running,
+    home: TempDir,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Done {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The same, if it went well.
+    pub(crate) fn good(self) -> Self {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self
+    }
+}
+
+impl Stage {
+    /// The demo fleet.
+    pub(crate) fn demo() -> Self {
+        Self::with(&[("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
+    }
+
+    /// A server that knows no document.
+    pub(crate) fn blank() -> Self {
+        Self::with(&[("SEED_FILE", "")])
+    }
+
+    /// A server with a seed.
+    pub(crate) fn seeded(seed: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        Self::start(folder, &[("SEED_FILE", "seed.json")])
+    }
+
+    /// A server that takes changes, with these settings.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+        Self::start(tempfile::tempdir().unwrap(), settings)
+    }
+
+    fn start(folder: TempDir, settings: &[(&str, &str)]) -> Self {
+        let mut all = vec![("API_MODE", "crud")];
+        all.extend(settings);
+        let server = Running::launch(&harness::server(), Arc::new(folder), &all);
+        let stage = Self { server, home: tempfile::tempdir().unwrap() };
+        let settings =
+            Settings { url: stage.url(), read: None, write: None, reason: None, timeout: harness::LONG, retries: 0 };
+        let client = Client::new(settings).unwrap();
+        eventually("the server is ready", &mut || client.ready().is_ok());
+        stage
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    pub(crate) fn server(&self) -> &Running {
+        &self.server
+    }
+
+    /// A program with the environment of an operator.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let tools = Path::new(BINARY).parent().unwrap().display();
+        command
+            .env_clear()
+            .current_dir(self.home())
+            .env("HOME", self.home())
+            .env("PATH", format!("{tools}:{}", std::env::var("PATH").unwrap()))
+            .env("FLUX_API_URL", self.url())
+            .env("FLUX_API_TOKEN", READ)
+            .env("FLUX_API_WRITE_TOKEN", WRITE);
+        command
+    }
+
+    /// The tool, with arguments.
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(BINARY);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the tool in a pipe.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        finish(self.tool(arguments).stdin(Stdio::null()))
+    }
+
+    /// Runs the tool with a text as its standard input.
+    pub(crate) fn feed(&self, arguments: &[&str], text: &str) -> Done {
+        let mut command = self.tool(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        done(&child.wait_with_output().unwrap())
+    }
+
+    /// Runs the tool on a terminal of some width where somebody types. What is answered is what the terminal shows.
+    pub(crate) fn on_terminal(&self, columns: u16, typed: &str, arguments: &[&str]) -> Done {
+        let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).unwrap();
+        let side = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = self.tool(arguments);
+        let mut child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        drop(command);
+        let OwnedPty { mut master, slave } = OwnedPty { master: File::from(pty.master), slave: pty.slave };
+        master.write_all(typed.as_bytes()).unwrap();
+        let mut reading = master.try_clone().unwrap();
+        let reader = thread::spawn(move || {
+            let mut shown = Vec::new();
+            // Ends with an error once nobody has the other side open.
+            let _ = reading.read_to_end(&mut shown);
+            shown
+        });
+        let code = child.wait().unwrap().code().unwrap();
+        drop(slave);
+        let shown = String::from_utf8(reader.join().unwrap()).unwrap().replace("\r\n", "\n");
+        Done { code, out: shown, err: String::new() }
+    }
+
+    /// Runs a script of the shell, as people paste it.
+    pub(crate) fn shell(&self, script: &str) -> Done {
+        finish(self.command("bash").args(["-euo", "pipefail", "-c", script]).stdin(Stdio::null()))
+    }
+
+    /// Writes a file in the home folder.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.home().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// The revision of the fleet.
+    pub(crate) fn revision(&self) -> u64 {
+        self.run(&["status"]).json()["revision"].as_u64().unwrap()
+    }
+}
+
+struct OwnedPty {
+    master: File,
+    slave: OwnedFd,
+}
+
+fn finish(command: &mut Command) -> Done {
+    done(&command.output().unwrap())
+}
+
+fn done(output: &std::process::Output) -> Done {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    Done { code: output.status.code().unwrap(), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+/// What differs from run to run is written as one word.
+pub(crate) fn settled<T>(check: impl FnOnce() -> T) -> T {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"127\.0\.0\.1:\d+", "SERVER");
+    settings.add_filter(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z", "TIME");
+    settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "REQUEST");
+    settings.bind(check)
+}
