@@ -75,7 +75,7 @@ impl Consent {
         if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
             Ok(())
         } else {
-            Err(Failure::failed("nothing was changed"))
+            Err(Failure::failed("that was no yes: nothing was changed"))
         }
     }
 }

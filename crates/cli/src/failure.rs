@@ -63,9 +63,9 @@ impl Failure {
         for detail in &self.details {
             let _ = writeln!(text, "  {detail}");
         }
-        let untold = self.errors.iter().filter(|_| self.details.is_empty());
-        for error in untold {
-            let _ = writeln!(text, "  {}", broken_rule(error));
+        let rules = self.errors.iter().filter(|error| !self.message.contains(&error.message)).map(broken_rule);
+        for rule in rules.filter(|_| self.details.is_empty()) {
+            let _ = writeln!(text, "  {rule}");
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "{GOOD}hint:{GOOD:#} {hint}");
@@ -112,11 +112,14 @@ fn refused(problem: Problem) -> Failure {
     };
     let Problem { status, code, detail, errors } = problem;
     let told = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
-    let mut failure = Failure::new(outcome, format!("{detail} ({told})"));
+    // One broken rule is the sentence itself, with the document in which it is broken.
+    let sentence = match errors.as_slice() {
+        [only] if detail == only.to_string() => broken_rule(only),
+        _ => detail,
+    };
+    let mut failure = Failure::new(outcome, format!("{sentence} ({told})"));
     failure.hint = hint(status, &code).map(str::to_owned);
-    // One error is the sentence itself, unless it has a place of its own.
-    let same = |error: &FieldError| error.document.is_none() && detail.contains(&error.message);
-    failure.errors = if errors.len() == 1 && errors.iter().all(same) { Vec::new() } else { errors };
+    failure.errors = errors;
     failure
 }
 

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use crate::{
     completion,
     contexts::{self, Contexts},
+    documents,
     failure::{Failure, Outcome, Result},
     output::{self, Format, Output, Shown},
 };
@@ -131,19 +132,35 @@ impl Session {
 
     /// What the server answered about a document; if there is none, with the ids that may have been meant.
     pub(crate) fn about<T>(&self, ty: &ResourceType, id: &str, answer: Result<T, client::ClientError>) -> Result<T> {
-        answer.map_err(|error| {
-            let status = error.status();
-            let failure = Failure::from(error);
-            if status != Some(404) {
-                return failure;
-            }
+        answer.map_err(|error| self.missing(error.into(), [(ty, id)]))
+    }
+
+    /// A failure that says "not found", with the ids that may have been meant: of the named documents, the first that is
+    /// not there is the one.
+    pub(crate) fn missing<'a>(
+        &self,
+        failure: Failure,
+        named: impl IntoIterator<Item = (&'a ResourceType, &'a str)>,
+    ) -> Failure {
+        if failure.outcome != Outcome::NotFound {
+            return failure;
+        }
+        for (ty, id) in named {
             // Only to help: without the list, the answer stands as it is.
-            let ids = self.client.list(ty, &[]).unwrap_or_default();
-            let ids = ids.iter().filter_map(|document| document.get("id")?.as_str());
-            let meant = meant(id, ids);
+            let Ok(documents) = self.client.list(ty, &[]) else { continue };
+            let is_decommissioned = ty.is_cluster() && self.is_decommissioned(ty, id);
+            if is_decommissioned || documents.iter().any(|document| documents::id(document) == id) {
+                continue;
+            }
+            let meant = meant(id, documents.iter().map(documents::id));
             let hint = format!("flux-resourceset-cli list {} shows all there are", ty.plural);
-            Failure::new(Outcome::NotFound, format!("there is no {} \"{id}\"{meant}", ty.kind)).hint(hint)
-        })
+            return Failure::new(Outcome::NotFound, format!("there is no {} \"{id}\"{meant}", ty.kind)).hint(hint);
+        }
+        failure
+    }
+
+    fn is_decommissioned(&self, clusters: &ResourceType, id: &str) -> bool {
+        self.client.get(clusters, id, None).is_err_and(|error| error.status() == Some(410))
     }
 
     /// Shows an answer, and again whenever it becomes another one.

@@ -135,7 +135,7 @@ impl Apply {
         let pruned = differences.iter().filter(|difference| matches!(difference, Difference::Pruned(..))).count();
         let differ = differences.len() - pruned;
         let (all, named) = (counted(differ + same, "document"), self.desired.named());
-        session.say(&format!("{all} in {named}: {differ} differ from the fleet, {same} do not; {pruned} to prune"));
+        session.say(&format!("{all} in {named}: {differ} to write, {same} as they are, {pruned} to prune"));
         let asked = if self.desired.prune { Asked::Always } else { Asked::IfSomethingGoes };
         let made = self.consent.carry_out(session, &edit, asked).map_err(|failure| placed(failure, &differences))?;
         let Some(made) = made else { return Ok(ExitCode::SUCCESS) };

@@ -303,7 +303,10 @@ fn attached(session: &Session, ty: &ResourceType, body: Map, attach: &Attach) ->
         None => writes.push(BatchWrite::Create { kind: ty.kind.clone(), body }),
     }
     writes.extend(attach.cluster.iter().map(|cluster| references::assignment(ty, &id, cluster)));
-    if let Some(made) = attach.consent.carry_out(session, &Edit::batch(&writes), Asked::Never)? {
+    let made = attach.consent.carry_out(session, &Edit::batch(&writes), Asked::Never);
+    let clusters = session.clusters()?;
+    let named = || attach.cluster.iter().map(|id| (clusters, id.as_str()));
+    if let Some(made) = made.map_err(|failure| session.missing(failure, named()))? {
         let what = if known.is_some() { "was there" } else { "created" };
         let clusters = counted(attach.cluster.len(), "cluster");
         let sentence = format!("{name} {what}, assigned to {clusters} (revision {})", made.revision);
@@ -319,8 +322,15 @@ fn tell_differences(session: &Session, name: &str, known: &Map, said: &Map) {
         let empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
         !empty && known.get(*field) != Some(*value)
     };
-    for (field, value) in said.iter().filter(differs) {
-        let there = known.get(field).map_or("-".to_owned(), brief);
-        session.say(&format!("{name} is there and stays as it is: {field} is {there}, not {}", brief(value)));
+    let differences: String = said
+        .iter()
+        .filter(differs)
+        .flat_map(|(field, value)| {
+            let there = known.get(field).map_or("-".to_owned(), brief);
+            ["\n  ".to_owned(), field.clone(), " is ".to_owned(), there, ", not ".to_owned(), brief(value)]
+        })
+        .collect();
+    if !differences.is_empty() {
+        session.say(&format!("{name} is there and stays as it is:{differences}"));
     }
 }

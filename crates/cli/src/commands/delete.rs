@@ -35,7 +35,9 @@ impl Delete {
                 Edit::batch(&several.iter().map(delete).collect::<Vec<_>>())
             }
         };
-        if let Some(made) = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes)? {
+        let made = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes);
+        let named = || self.ids.iter().map(|id| (ty, id.as_str()));
+        if let Some(made) = made.map_err(|failure| session.missing(failure, named()))? {
             let names: Vec<_> = self.ids.iter().map(|id| format!("{}/{id}", ty.kind)).collect();
             let verb = if ty.is_cluster() { "decommissioned" } else { "deleted" };
             let sentence = format!("{} {verb} (revision {})", names.join(", "), made.revision);

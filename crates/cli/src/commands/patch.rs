@@ -81,7 +81,8 @@ impl Patch {
         let patch =
             yaml::read(patch).map_err(|error| Failure::usage(format!("--patch, line {}: {error}", error.line)))?;
         let edit = Edit::patch(ty, &self.id, self.kind.into(), patch.value);
-        if let Some(made) = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes)? {
+        let made = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes);
+        if let Some(made) = made.map_err(|failure| session.missing(failure, [(ty, self.id.as_str())]))? {
             let name = format!("{}/{}", ty.kind, self.id);
             session.out.done(&format!("{name} patched (revision {})", made.revision), &[name], &made.body)?;
         }
@@ -98,7 +99,9 @@ pub(crate) fn values(
     consent: Consent,
 ) -> Result<ExitCode> {
     let edit = Edit::values(cluster, component, values.patch()?);
-    if let Some(made) = consent.carry_out(session, &edit, Asked::Never)? {
+    let clusters = session.clusters()?;
+    let made = consent.carry_out(session, &edit, Asked::Never);
+    if let Some(made) = made.map_err(|failure| session.missing(failure, [(clusters, cluster)]))? {
         let name = format!("cluster/{cluster}");
         let sentence = format!("{component} patched on {name} (revision {})", made.revision);
         session.out.done(&sentence, &[name], &made.body)?;

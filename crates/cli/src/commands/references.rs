@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     completion,
     consent::{Asked, Consent},
-    failure::Result,
+    failure::{Failure, Result},
     plan::counted,
     session::Session,
 };
@@ -24,6 +24,19 @@ pub(crate) fn reference(ty: &ResourceType, reference: Map) -> Map {
 pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
     let body = reference(ty, Map::from_iter([("id".to_owned(), json!(id))]));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
+}
+
+/// A failure about a definition and clusters, with what may have been meant.
+pub(crate) fn missing(
+    session: &Session,
+    failure: Failure,
+    ty: &ResourceType,
+    id: &str,
+    clusters: &[String],
+) -> Failure {
+    let Ok(cluster) = session.clusters() else { return failure };
+    let named = clusters.iter().map(|id| (cluster, id.as_str()));
+    session.missing(failure, std::iter::once((ty, id)).chain(named))
 }
 
 #[derive(Args)]
@@ -61,7 +74,9 @@ impl Assign {
         let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
         let edit = Edit::batch(&writes.collect::<Vec<_>>());
         // The command says itself what goes.
-        if let Some(made) = self.consent.carry_out(session, &edit, Asked::Never)? {
+        let made = self.consent.carry_out(session, &edit, Asked::Never);
+        let made = made.map_err(|failure| missing(session, failure, ty, &self.id, &self.cluster))?;
+        if let Some(made) = made {
             let name = format!("{}/{}", ty.kind, self.id);
             let clusters = match self.cluster.as_slice() {
                 [only] => format!("cluster/{only}"),

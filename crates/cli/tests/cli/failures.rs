@@ -1,5 +1,7 @@
 //! What goes wrong helps to the next step, and the exit code says what kind of wrong it was.
 
+use std::fmt::Write as _;
+
 use insta::assert_snapshot;
 
 use crate::stage::{Done, Stage, settled};
@@ -11,7 +13,7 @@ fn every_failure_helps_to_the_next_step() {
     let mut told = String::new();
     let mut tell = |what: &str, expected: i32, Done { code, out, err }: Done| {
         assert_eq!((code, out.as_str()), (expected, ""), "{what}: {err}");
-        told += &format!("# {what} (exit code {code})\n{err}\n");
+        writeln!(told, "# {what} (exit code {code})\n{err}").unwrap();
     };
     tell("a wrong flag", 2, stage.run(&["cluster", "list", "--selectr", "environment=dev"]));
     tell("a wrong command", 2, stage.run(&["clutser", "list"]));
@@ -40,7 +42,7 @@ fn a_server_that_cannot_be_used_is_told_apart() {
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(expected), "{what}: {err}");
         assert!(!err.contains("secret"), "a token is never told: {err}");
-        told += &format!("# {what} (exit code {expected})\n{err}\n");
+        writeln!(told, "# {what} (exit code {expected})\n{err}").unwrap();
     };
     let list = ["cluster", "list"];
     // Nobody listens on a port that is reserved.

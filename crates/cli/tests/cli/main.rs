@@ -1,5 +1,7 @@
 //! The operator's tool against a real server process, as people and pipelines use it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod declarative;
 mod failures;
 mod fleet;

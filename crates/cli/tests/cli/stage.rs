@@ -86,10 +86,6 @@ impl Stage {
         format!("http://{}", self.server.address())
     }
 
-    pub(crate) fn server(&self) -> &Running {
-        &self.server
-    }
-
     /// A program with the environment of an operator.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
