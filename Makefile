@@ -2,7 +2,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup format lint unit doc generate firestone schemathesis book deny clean
+.PHONY: help run test setup format lint unit doc generate firestone schemathesis render book deny clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
@@ -35,6 +35,9 @@ firestone: ## Let Firestone and an OpenAPI validator read the resource types and
 
 schemathesis: setup ## Let Schemathesis try to break a real server with what the OpenAPI document says
 	tools/schemathesis
+
+render: setup ## Let the real Flux Operator's tool render what clusters get
+	tools/render
 
 book: ## Build the book into target/book
 	tools/book

@@ -99,11 +99,18 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
+impl Running {
+    /// Ends it, whatever it is doing.
+    pub fn end(&mut self) {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

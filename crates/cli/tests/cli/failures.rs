@@ -1,6 +1,12 @@
 //! What goes wrong helps to the next step, and the exit code says what kind of wrong it was.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+    sync::Arc,
+};
 
 use insta::assert_snapshot;
 
@@ -77,4 +83,24 @@ fn what_is_decommissioned_is_not_found_and_says_how_to_come_back() {
     stage.run(&["cluster", "delete", "demo-cluster-01", "--yes"]).good();
     stage.run(&["cluster", "purge", "demo-cluster-01"]).good();
     assert_eq!(stage.run(&["cluster", "restore", "demo-cluster-01"]).code, 3);
+}
+
+#[test]
+fn a_server_that_is_not_ready_is_waited_for() {
+    let demo = Stage::demo();
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let settings = [("DATABASE_URL", "sqlite://later.db?mode=rw"), ("SEED_FILE", "")];
+    let stage = Stage::launch(folder.clone(), &settings);
+    let mut list = stage.tool(&["cluster", "list", "-o", "name"]);
+    let mut list = list.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut talk = BufReader::new(list.stderr.take().unwrap());
+    talk.read_line(&mut said).unwrap();
+    assert!(said.contains("the fleet has not been loaded from the store yet; trying again in"), "{said}");
+    // A whole database comes into its place at once.
+    let copy = folder.path().join("copy.db");
+    demo.copy_database(&copy);
+    fs::rename(copy, folder.path().join("later.db")).unwrap();
+    let done = list.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "cluster/demo-cluster-01\n");
 }

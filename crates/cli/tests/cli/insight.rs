@@ -58,6 +58,25 @@ fn changes_are_followed_as_they_come() {
 }
 
 #[test]
+fn who_follows_misses_nothing_while_the_server_is_restarted() {
+    let mut stage = Stage::demo();
+    let mut follow = stage.tool(&["changes", "--follow", "-o", "name"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watch = stage.tool(&["list", "ns", "-o", "name", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut followed = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut watched = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(followed.next().unwrap(), "1");
+    assert_eq!(watched.by_ref().take(3).last().unwrap(), "namespace/traefik");
+    stage.restart(&[]);
+    stage.run(&["namespace", "create", "a"]).good();
+    assert_eq!(followed.next().unwrap(), "2");
+    assert_eq!(watched.next().unwrap(), "namespace/a");
+    for child in [&mut follow, &mut watch] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_watched_list_is_shown_again_when_it_changes_and_only_then() {
     let stage = Stage::demo();
     let mut watch =

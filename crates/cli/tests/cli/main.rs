@@ -7,6 +7,7 @@ mod failures;
 mod fleet;
 mod habits;
 mod insight;
+mod render;
 mod specification;
 mod stage;
 mod terminal;

@@ -13,7 +13,11 @@ use std::{
 use client::{Client, Settings};
 use harness::{READ, Running, WRITE, eventually, repository};
 use model::Value;
-use nix::pty::{Winsize, openpty};
+use nix::{
+    pty::{Winsize, openpty},
+    sys::signal,
+    unistd::Pid,
+};
 use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_flux-resourceset-cli");
@@ -67,15 +71,34 @@ impl Stage {
     }
 
     fn start(folder: TempDir, settings: &[(&str, &str)]) -> Self {
+        let stage = Self::launch(Arc::new(folder), settings);
+        stage.wait_until_ready();
+        stage
+    }
+
+    /// A server that may not be ready yet.
+    pub(crate) fn launch(folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
         let mut all = vec![("API_MODE", "crud")];
         all.extend(settings);
-        let server = Running::launch(&harness::server(), Arc::new(folder), &all);
-        let stage = Self { server, home: tempfile::tempdir().unwrap() };
+        let server = Running::launch(&harness::server(), folder, &all);
+        Self { server, home: tempfile::tempdir().unwrap() }
+    }
+
+    fn wait_until_ready(&self) {
         let settings =
-            Settings { url: stage.url(), read: None, write: None, reason: None, timeout: harness::LONG, retries: 0 };
+            Settings { url: self.url(), read: None, write: None, reason: None, timeout: harness::LONG, retries: 0 };
         let client = Client::new(settings).unwrap();
         eventually("the server is ready", &mut || client.ready().is_ok());
-        stage
+    }
+
+    /// Ends the server and starts it again, on the same port and database.
+    pub(crate) fn restart(&mut self, settings: &[(&str, &str)]) {
+        let (folder, address) = (self.server.folder.clone(), self.server.address().to_owned());
+        let mut all = vec![("API_MODE", "crud"), ("LISTEN_ADDR", &*address)];
+        all.extend(settings);
+        self.server.end();
+        self.server = Running::launch(&harness::server(), folder, &all);
+        self.wait_until_ready();
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -155,6 +178,15 @@ impl Stage {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
+    }
+
+    /// Ends the server, which leaves its database whole, and copies that.
+    pub(crate) fn copy_database(self, to: &Path) {
+        let pid = Pid::from_raw(self.server.pid().try_into().unwrap());
+        signal::kill(pid, signal::Signal::SIGTERM).unwrap();
+        let folder = self.server.folder.clone();
+        assert!(self.server.wait().success());
+        std::fs::copy(folder.path().join("data/flux-resourceset.db"), to).unwrap();
     }
 
     /// The revision of the fleet.

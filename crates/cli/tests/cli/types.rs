@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, settled};
 
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     let types = harness::repository("docs/examples/resources");
     Stage::with(&[
         ("RESOURCES_DIR", types.to_str().unwrap()),

@@ -1,0 +1,71 @@
+//! The manifests that clusters make of their inputs, by the real Flux Operator's tool. `make render` builds it and runs
+//! these.
+
+use insta::assert_snapshot;
+
+use crate::{stage::Stage, types};
+
+fn render(stage: &Stage, arguments: &[&str]) -> String {
+    let program = std::env::var("FLUX_OPERATOR").expect("FLUX_OPERATOR is set by make render");
+    stage.run(&[&["render", "demo-cluster-01", "--flux-operator", &program], arguments].concat()).good().out
+}
+
+#[test]
+#[ignore = "needs flux-operator: make render"]
+fn the_demo_is_rendered() {
+    let stage = Stage::demo();
+    assert_snapshot!("render-namespaces", render(&stage, &["namespaces"]));
+    assert_snapshot!("render-rolebindings", render(&stage, &["rolebindings"]));
+    assert_snapshot!("render-platform-components", render(&stage, &["platform-components"]));
+    let kinds = render(&stage, &[]).lines().filter(|line| line.starts_with("kind: ")).count();
+    assert_eq!(kinds, 3 + 2 + 2 * 3, "everything at once");
+}
+
+#[test]
+#[ignore = "needs flux-operator: make render"]
+fn an_artifact_becomes_a_kustomization_and_hostile_values_stay_values() {
+    let stage = Stage::demo();
+    let create = [
+        "component",
+        "create",
+        "core",
+        "--component-path",
+        "core/1.0.0",
+        "--oci-url",
+        "oci://registry.example/platform",
+        "--oci-tag",
+        "v1.0.0",
+        "--cluster-env-enabled",
+        "--cluster",
+        "demo-cluster-01",
+    ];
+    stage.run(&create).good();
+    let hostile = "a: b, \"c\" 'd' {{ e }} << f >> # g\nh";
+    for component in ["core", "podinfo"] {
+        let set = format!("message={hostile}");
+        stage.run(&["component", "patch", component, "--cluster", "demo-cluster-01", "--set", &set]).good();
+    }
+    stage.run(&["component", "unassign", "traefik", "--cluster", "demo-cluster-01"]).good();
+    stage.run(&["component", "unassign", "cert-manager", "--cluster", "demo-cluster-01"]).good();
+    assert_snapshot!("render-hostile", render(&stage, &["component"]));
+}
+
+#[test]
+#[ignore = "needs flux-operator: make render"]
+fn a_cluster_that_has_nothing_renders_nothing() {
+    let stage = Stage::demo();
+    let disabled = "platform_components: [{id: traefik, enabled: false}, {id: podinfo, enabled: false}, {id: cert-manager, enabled: false}]";
+    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", disabled, "--yes"]).good();
+    assert_eq!(render(&stage, &["platform-components"]), "");
+}
+
+#[test]
+#[ignore = "needs flux-operator: make render"]
+fn an_added_type_brings_its_template() {
+    let stage = types::stage();
+    let rules = r#"ingress_rules=[{"from_namespace": "prometheus", "port": 9090}]"#;
+    let create =
+        ["create", "network_policy", "allow-monitoring", "--field", "target_namespace=monitoring", "--field", rules];
+    stage.run(&[&create[..], &["--cluster", "demo-cluster-01"]].concat()).good();
+    assert_snapshot!("render-network-policies", render(&stage, &["network-policies"]));
+}

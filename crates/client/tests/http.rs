@@ -1,0 +1,161 @@
+//! Answers that a good server rarely gives: told from a script, over a real connection.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpListener,
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
+};
+
+use client::{BatchWrite, Client, ClientError, Edit, ResourceType, Settings, Token};
+use model::Map;
+use serde_json::json;
+
+/// A server that gives these answers, one a connection, and tells what it was asked: the first line and the headers.
+fn scripted(answers: Vec<(u16, &'static str, String)>) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, hear) = mpsc::channel();
+    thread::spawn(move || {
+        for (status, headers, body) in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut heard, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if line.trim().is_empty() {
+                    break;
+                }
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                heard += &line;
+            }
+            reader.take(length).read_to_end(&mut Vec::new()).unwrap();
+            // Not every test listens.
+            let _ = asked.send(heard);
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    (url, hear)
+}
+
+fn problem(status: u16, code: &str) -> (u16, &'static str, String) {
+    (status, "", json!({"status": status, "code": code, "detail": "not now"}).to_string())
+}
+
+fn client(url: &str) -> Client {
+    let settings = Settings {
+        url: url.to_owned(),
+        read: Token::new("reading"),
+        write: Token::new("writing"),
+        reason: Some("größer".to_owned()),
+        timeout: Duration::from_secs(30),
+        retries: 3,
+    };
+    Client::new(settings).unwrap()
+}
+
+fn namespaces() -> ResourceType {
+    let ty = json!({
+        "kind": "namespace", "plural": "namespaces", "path": "namespaces", "description": "", "patchable": false,
+        "nest": {}, "schema": {}, "list": "namespaces"
+    });
+    serde_json::from_value(ty).unwrap()
+}
+
+fn made() -> (u16, &'static str, String) {
+    (200, "x-revision: 7\r\n", "{}".to_owned())
+}
+
+#[test]
+fn a_redirect_is_told_and_the_token_goes_nowhere_else() {
+    let (elsewhere, heard_elsewhere) = scripted(vec![(200, "", "[]".to_owned())]);
+    let location: &'static str = Box::leak(format!("location: {elsewhere}/clusters\r\n").into_boxed_str());
+    let (url, _) = scripted(vec![(302, location, String::new())]);
+    let error = client(&url).list(&namespaces(), &[]).unwrap_err();
+    assert!(error.to_string().contains(&format!("sends its clients to {elsewhere}")), "{error}");
+    assert!(heard_elsewhere.try_recv().is_err());
+}
+
+#[test]
+fn reads_are_tried_again_and_writes_only_where_that_is_safe() {
+    let (url, _) = scripted(vec![problem(503, "store-unavailable"), (200, "", "[]".to_owned())]);
+    assert_eq!(client(&url).list(&namespaces(), &[]).unwrap().len(), 0);
+
+    let create = Edit::create(&namespaces(), Map::new());
+    let (url, _) = scripted(vec![problem(503, "busy"), made()]);
+    assert_eq!(client(&url).make(&create).unwrap().revision, 7, "nothing was done before");
+
+    let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
+    assert_eq!(client(&url).make(&create).unwrap_err().status(), Some(503), "it may have been created already");
+
+    let replace = Edit::replace(&namespaces(), "a", Map::new());
+    let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
+    assert_eq!(client(&url).make(&replace).unwrap().revision, 7, "twice is once");
+
+    let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
+    assert_eq!(client(&url).make(&replace.if_match("\"1\"")).unwrap_err().status(), Some(503), "the ETag is spent");
+
+    let delete = BatchWrite::Delete { kind: "namespace".to_owned(), id: "a".to_owned(), cascade: false };
+    let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
+    assert_eq!(client(&url).make(&Edit::batch(&[delete])).unwrap_err().status(), Some(503));
+
+    let (url, _) = scripted((0..4).map(|_| problem(503, "not-ready")).collect());
+    assert_eq!(client(&url).list(&namespaces(), &[]).unwrap_err().status(), Some(503), "not for ever");
+}
+
+#[test]
+fn what_is_no_server_of_ours_is_told_apart() {
+    let (url, _) = scripted(vec![(502, "", "<html>a proxy</html>".to_owned()), (200, "", "<html>".to_owned())]);
+    let client = client(&url);
+    let error = client.list(&namespaces(), &[]).unwrap_err();
+    assert!(error.problem().is_some_and(|problem| problem.code.is_empty()), "{error:?}");
+    assert!(matches!(client.list(&namespaces(), &[]).unwrap_err(), ClientError::Strange { .. }));
+    let cut = (200, "content-length: 100\r\n", String::new());
+    let (url, _) = scripted(vec![cut]);
+    assert!(self::client(&url).list(&namespaces(), &[]).is_err());
+}
+
+#[test]
+fn ids_and_queries_are_escaped_and_tokens_and_reasons_are_sent() {
+    let (url, heard) = scripted(vec![(200, "", "{}".to_owned()), (200, "", "[]".to_owned()), made()]);
+    let client = client(&url);
+    client.get(&namespaces(), "../a?b#c%d é", None).unwrap();
+    let asked = heard.recv().unwrap();
+    assert!(asked.starts_with("GET /namespaces/..%2Fa%3Fb%23c%25d%20%C3%A9 HTTP/1.1"), "{asked}");
+    assert!(asked.to_lowercase().contains("authorization: bearer reading"), "{asked}");
+    client.list(&namespaces(), &[("label".to_owned(), "a=b&c".to_owned())]).unwrap();
+    assert!(heard.recv().unwrap().starts_with("GET /namespaces?label=a%3Db%26c HTTP/1.1"));
+    client.make(&Edit::delete(&namespaces(), "a", true)).unwrap();
+    let asked = heard.recv().unwrap();
+    assert!(asked.starts_with("DELETE /namespaces/a?cascade=true"), "{asked}");
+    assert!(asked.contains("Bearer writing") && asked.contains("x-change-reason: größer"), "{asked}");
+}
+
+#[test]
+fn addresses_and_reasons_that_cannot_be_used_are_refused_at_once() {
+    let settings = |url: &str, reason: &str| Settings {
+        url: url.to_owned(),
+        read: None,
+        write: None,
+        reason: Some(reason.to_owned()),
+        timeout: Duration::from_secs(1),
+        retries: 0,
+    };
+    for url in ["", "fleet.example.com", "ftp://x", "http://", "http://user:secret@x", "http://x?y=z"] {
+        let refused = Client::new(settings(url, "r"));
+        assert!(matches!(refused, Err(ClientError::Address { .. })), "{url}");
+    }
+    assert!(matches!(Client::new(settings("http://x", "two\nlines")), Err(ClientError::Reason)));
+    assert_eq!(format!("{:?}", Token::new("secret")), "Some(Token(…))");
+}
