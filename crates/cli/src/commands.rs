@@ -64,6 +64,7 @@ pub(crate) fn run(Arguments { global, command }: Arguments) -> Result<ExitCode> 
         Command::Problems(problems) => problems.run(&reading()?),
         Command::Status(status) => status.run(&reading()?),
         Command::Types(types) => types.run(&reading()?),
+        Command::Demo(demo @ demo::Demo::FluxNamespaces { .. }) => demo.run(&reading()?),
         Command::Demo(demo) => demo.run(&writing()?),
         Command::Config(config) => config.run(&global),
         Command::Completions(completions) => completions.run(),

@@ -1,7 +1,7 @@
 //! What the shell may offer: types, ids, clusters and contexts, asked from the server while a person types. A server
 //! that does not answer at once has nothing to offer.
 
-use std::{ffi::OsStr, time::Duration};
+use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use clap_complete::{
     ArgValueCompleter,
@@ -9,7 +9,10 @@ use clap_complete::{
 };
 use client::{Client, ResourceType, Settings, Types};
 
-use crate::contexts::{self, Contexts};
+use crate::{
+    contexts::{self, Contexts},
+    session::{self, Access, Global, full_name},
+};
 
 /// Offers what a function finds, as far as it begins with what is typed.
 pub(crate) fn of(find: fn() -> Option<Vec<String>>) -> ArgValueCompleter {
@@ -28,7 +31,8 @@ impl ValueCompleter for Offer {
 
 /// The names of contexts.
 pub(crate) fn contexts() -> Option<Vec<String>> {
-    let contexts = Contexts::read(&contexts::path(None).ok()?).ok()?;
+    let config = flag(&words(), "--config").map(PathBuf::from);
+    let contexts = Contexts::read(&contexts::path(config.as_deref()).ok()?).ok()?;
     Some(contexts.contexts.into_keys().collect())
 }
 
@@ -56,9 +60,20 @@ pub(crate) fn components() -> Option<Vec<String>> {
 
 /// The ids of the type that the line is about: the first of its words that names one.
 pub(crate) fn ids() -> Option<Vec<String>> {
-    // The shell hands over the line after "--"; the name of this program is its first word.
-    let words: Vec<String> = std::env::args().skip_while(|word| word != "--").skip(2).collect();
-    ids_of(|types| words.iter().find_map(|word| types.by_name(word)))
+    let words = words();
+    ids_of(|types| words.iter().find_map(|word| types.by_name(full_name(word))))
+}
+
+/// The line that is typed, without the name of this program: the shell hands it over after "--".
+fn words() -> Vec<String> {
+    std::env::args().skip_while(|word| word != "--").skip(2).collect()
+}
+
+/// What the line says by a flag so far.
+fn flag(words: &[String], name: &str) -> Option<String> {
+    let after = |word: &String| word.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+    let place = words.iter().position(|word| word == name);
+    words.iter().find_map(after).or_else(|| words.get(place? + 1).cloned())
 }
 
 fn ids_of(choose: impl Fn(&Types) -> Option<&ResourceType>) -> Option<Vec<String>> {
@@ -70,10 +85,11 @@ fn ids_in(documents: &[model::Map]) -> Option<Vec<String>> {
     documents.iter().map(|document| Some(document.get("id")?.as_str()?.to_owned())).collect()
 }
 
-/// The server of the environment or of the current context. The flags of the line being typed are not looked at.
+/// The server that the line would ask. Nobody is asked for a password because of a tab.
 fn server() -> Option<(Client, Types)> {
-    let (settings, _) =
-        crate::session::settings(&crate::session::Global::default(), crate::session::Access::Read).ok()?;
+    let words = words();
+    let global = Global::of(flag(&words, "--api-url"), flag(&words, "--context"), flag(&words, "--config"));
+    let (settings, _) = session::settings(&global, Access::Complete).ok()?;
     let client = Client::new(Settings { timeout: Duration::from_secs(2), retries: 0, ..settings }).ok()?;
     let types = client.types().ok()?;
     Some((client, types))

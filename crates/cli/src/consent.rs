@@ -1,4 +1,6 @@
-//! Nothing that makes Flux delete happens unseen: such a change is planned, shown and agreed to before it is made.
+//! Nothing that a command does not name itself is taken from a cluster unseen: such a change is planned, shown and agreed
+//! to, and it is made on the fleet for which it was planned. If others were faster, it is planned again, and asked again
+//! where the plan has become another one.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -7,7 +9,7 @@ use client::{Edit, Made, Plan};
 
 use crate::{
     failure::{Failure, Result},
-    plan,
+    output, plan,
     session::Session,
 };
 
@@ -33,49 +35,68 @@ pub(crate) enum Asked {
     Always,
 }
 
+/// How often others may be faster.
+const TRIES: u32 = 20;
+
 impl Consent {
     /// Plans, shows, asks and makes a change, as far as each is wanted. None where nothing was done.
     pub(crate) fn carry_out(self, session: &Session, edit: &Edit, asked: Asked) -> Result<Option<Made>> {
         if self.dry_run {
-            session.out.show(&plan::shown(&self.plan(session, edit)?)?)?;
+            session.out.show(&plan::shown(&planned(session, edit)?)?)?;
             return Ok(None);
         }
-        if asked != Asked::Never {
-            let plan = self.plan(session, edit)?;
-            let goes = plan.removed() > 0 || plan.documents.iter().any(|document| document.op == "retire");
-            if !plan.documents.is_empty() && (asked == Asked::Always || goes) {
-                self.agree(session, &plan)?;
+        if asked == Asked::Never {
+            let _working = session.working("making the change");
+            return Ok(Some(session.client.make(edit)?));
+        }
+        let mut agreed: Option<Plan> = None;
+        for _ in 0..TRIES {
+            let plan = planned(session, edit)?;
+            if !plan.documents.is_empty() && (asked == Asked::Always || plan::loses(&plan)) {
+                match &agreed {
+                    Some(agreed) if plan::is_same(agreed, &plan)? => {}
+                    Some(_) => {
+                        output::talk("Others have changed the fleet meanwhile, and this is what would be done now:");
+                        self.agree(session, &plan)?;
+                    }
+                    None => self.agree(session, &plan)?,
+                }
+            }
+            let _working = session.working("making the change");
+            match session.client.make(&edit.clone().on(plan.revision)) {
+                Err(error) if error.problem().is_some_and(|problem| problem.code == "fleet-changed") => {
+                    agreed = Some(plan);
+                }
+                made => return Ok(Some(made?)),
             }
         }
-        let _working = session.working("making the change");
-        Ok(Some(session.client.make(edit)?))
-    }
-
-    #[allow(clippy::unused_self, reason = "a plan is part of consenting")]
-    fn plan(self, session: &Session, edit: &Edit) -> Result<Plan> {
-        let _working = session.working("planning");
-        Ok(session.client.plan(edit)?)
+        Err(Failure::failed("others change the fleet faster than this can be planned: nothing was changed"))
     }
 
     /// Shows a plan and asks for a yes.
     fn agree(self, session: &Session, plan: &Plan) -> Result<()> {
-        session.say(plan::text(plan).trim_end());
+        output::talk(plan::text(plan).trim_end());
         if self.yes {
             return Ok(());
         }
-        let unasked = Failure::failed("this needs a yes, and there is nobody to ask: nothing was changed");
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(unasked.hint("look at the plan above, then repeat with --yes"));
+            return Err(Failure::declined("this needs a yes, and there is nobody to ask: nothing was changed")
+                .hint("look at the plan above, then repeat with --yes"));
         }
         let mut stderr = anstream::stderr();
-        write!(stderr, "Go on? [y/N] ")?;
+        write!(stderr, "Go on with {}? [y/N] ", session.name())?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
             Ok(())
         } else {
-            Err(Failure::failed("that was no yes: nothing was changed"))
+            Err(Failure::declined("that was no yes: nothing was changed"))
         }
     }
+}
+
+fn planned(session: &Session, edit: &Edit) -> Result<Plan> {
+    let _working = session.working("planning");
+    Ok(session.client.plan(edit)?)
 }

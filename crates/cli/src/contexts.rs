@@ -26,6 +26,9 @@ const FILE: &str = "flux-resourceset/config.yaml";
 /// Names another file.
 pub(crate) const CONFIG: &str = "FLUX_API_CONFIG";
 
+const TOKEN: &str =
+    "a token is {env: VARIABLE}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}; the token itself does not belong here";
+
 /// All contexts, and the one that is used.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -60,6 +63,10 @@ pub(crate) enum TokenSource {
 }
 
 impl TokenSource {
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Self::Command(_))
+    }
+
     pub(crate) fn read(&self) -> Result<Token> {
         let (text, place) = match self {
             Self::Env(name) => (env::var(name).unwrap_or_default(), format!("the variable {name}")),
@@ -110,12 +117,19 @@ impl Contexts {
         };
         let place = |line: usize, what: &str| Failure::failed(format!("{}:{line}: {what}", path.display()));
         let located = yaml::read(&text).map_err(|error| place(error.line, &error.message))?;
-        model::decode(&located.value).map_err(|error| place(located.line(&error.pointer), &error.message))
+        model::decode(&located.value).map_err(|error| {
+            // What stands where a token's source should be may be the token.
+            let message = if error.pointer.contains("token") { TOKEN } else { &error.message };
+            place(located.line(&error.pointer), message)
+        })
     }
 
     /// Writes the file, wholly or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = output::as_yaml(&serde_json::to_value(self)?)?;
+        // A link stays a link.
+        let real = fs::canonicalize(path);
+        let path = real.as_deref().unwrap_or(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
         fs::create_dir_all(folder).map_err(failed)?;

@@ -5,16 +5,25 @@ use model::{Map, Value};
 
 use crate::{output::Shown, table::Table};
 
+/// How documents were asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    All,
+    Some,
+    ById,
+}
+
 /// Documents of one type as an answer; one that was asked for by itself is not in a list.
-pub(crate) fn shown(ty: &ResourceType, documents: Vec<Map>, single: bool) -> Shown {
+pub(crate) fn shown(ty: &ResourceType, documents: Vec<Map>, asked: Asked) -> Shown {
     let names = documents.iter().map(|document| name(ty, document)).collect();
     let table = if documents.is_empty() {
-        Table::default().note(format!("There are no {}.", ty.plural))
+        let none = if asked == Asked::Some { "No {} match." } else { "There are no {}." };
+        Table::default().note(none.replace("{}", &ty.plural))
     } else {
         table(ty, &documents)
     };
     let mut values: Vec<_> = documents.into_iter().map(Value::Object).collect();
-    let value = if single && values.len() == 1 { values.remove(0) } else { Value::Array(values) };
+    let value = if asked == Asked::ById && values.len() == 1 { values.remove(0) } else { Value::Array(values) };
     Shown { value, names, table }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Failure {
     /// Every broken rule that the server told, for commands that know where it came from.
     pub(crate) errors: Vec<FieldError>,
     silent: bool,
+    /// Somebody said no: there is nothing to mend.
+    pub(crate) declined: bool,
 }
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -33,11 +35,15 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         let (details, errors) = (Vec::new(), Vec::new());
-        Self { outcome, message: message.into(), details, hint: None, errors, silent: false }
+        Self { outcome, message: message.into(), details, hint: None, errors, silent: false, declined: false }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Outcome::Failed, message)
+    }
+
+    pub(crate) fn declined(message: impl Into<String>) -> Self {
+        Self { declined: true, ..Self::failed(message) }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -48,8 +54,22 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Says one more thing.
+    pub(crate) fn and_hint(self, hint: impl AsRef<str>) -> Self {
+        let hint = match &self.hint {
+            Some(first) => format!("{first}; {}", hint.as_ref()),
+            None => hint.as_ref().to_owned(),
+        };
+        self.hint(hint)
+    }
+
     pub(crate) fn details(self, details: Vec<String>) -> Self {
         Self { details, ..self }
+    }
+
+    /// Whether it says what to do next.
+    pub(crate) fn is_explained(&self) -> bool {
+        self.hint.is_some()
     }
 
     pub(crate) fn is(&self, outcome: Outcome) -> bool {
@@ -63,9 +83,10 @@ impl Failure {
         for detail in &self.details {
             let _ = writeln!(text, "  {detail}");
         }
-        let rules = self.errors.iter().filter(|error| !self.message.contains(&error.message)).map(broken_rule);
-        for rule in rules.filter(|_| self.details.is_empty()) {
-            let _ = writeln!(text, "  {rule}");
+        // A rule that is broken alone is the sentence itself.
+        let alone = matches!(self.errors.as_slice(), [only] if self.message.contains(&only.message));
+        for error in self.errors.iter().filter(|_| !alone && self.details.is_empty()) {
+            let _ = writeln!(text, "  {}", broken_rule(error));
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "{GOOD}hint:{GOOD:#} {hint}");
@@ -82,10 +103,16 @@ impl Failure {
     }
 }
 
-/// A broken rule with its place.
+/// A broken rule with its place. Which write of a batch it was is nothing that a person has said.
 pub(crate) fn broken_rule(error: &FieldError) -> String {
+    let pointer = match error.pointer.strip_prefix("/writes/") {
+        Some(rest) => rest.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned(),
+        None => error.pointer.clone(),
+    };
+    let error = FieldError { pointer, ..error.clone() };
     match &error.document {
         Some(document) => format!("{document}: {error}"),
+        None if error.pointer.is_empty() => format!("{} ({})", error.message, error.rule),
         None => error.to_string(),
     }
 }
@@ -99,10 +126,13 @@ impl From<ClientError> for Failure {
             ),
             ClientError::Address { .. } => Self::usage(error.to_string()).hint("an address is like http://127.0.0.1:8080"),
             ClientError::Reason => Self::usage(error.to_string()),
+            ClientError::Uncertain { .. } => Self::failed(error.to_string()).hint(UNCERTAIN),
             ClientError::Interrupted { .. } | ClientError::Strange { .. } => Self::failed(error.to_string()),
         }
     }
 }
+
+const UNCERTAIN: &str = "the change may have been made: look at flux-resourceset-cli changes before you repeat it";
 
 fn refused(problem: Problem) -> Failure {
     let outcome = match problem.status {
@@ -140,9 +170,7 @@ fn hint(status: u16, code: &str) -> Option<&'static str> {
         (_, "unknown-revision" | "pruned") => "flux-resourceset-cli changes lists the revisions that are kept",
         (_, "invalid") => "nothing was changed",
         (413, _) => "one change has at most 32 MiB: apply in several parts",
-        (503, "store-unavailable") => {
-            "the change may have been made: look at flux-resourceset-cli changes before you repeat it"
-        }
+        (503, "store-unavailable") => UNCERTAIN,
         (_, "") => {
             "is this the address of a flux-resourceset server? FLUX_API_URL, --api-url or a context says which is asked"
         }

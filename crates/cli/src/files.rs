@@ -11,7 +11,7 @@ use std::{
 
 use client::{ResourceType, Types};
 use model::{
-    FieldError, Map, Value,
+    FieldError, Map, Unambiguous, Value,
     yaml::{self, Located},
 };
 
@@ -52,9 +52,14 @@ impl Origin {
         let pointer = format!("{}{pointer}", self.base);
         match (&self.lines, self.number) {
             (Some(lines), _) => format!("{}:{}", self.file, lines.line(&pointer)),
-            (None, Some(number)) => format!("{}, document {number}", self.file),
-            (None, None) => self.file.to_string(),
+            (None, Some(number)) => format!("{}, document {number}{}", self.file, self.inside()),
+            (None, None) => format!("{}{}", self.file, self.inside()),
         }
+    }
+
+    /// Which part of a list or of a seed it is.
+    fn inside(&self) -> String {
+        if self.base.is_empty() { String::new() } else { format!(" at {}", self.base) }
     }
 
     fn inner(&self, base: String) -> Self {
@@ -209,19 +214,19 @@ type Parsed = Vec<(Value, Option<Rc<Located>>)>;
 
 /// The values of a text: JSON, one after the other, or else YAML, which remembers its lines.
 fn parse(text: &str) -> Result<Parsed, (usize, String)> {
-    let looks_like_json = text.trim_start().starts_with(['{', '[']);
-    if looks_like_json {
-        let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
-        if let Ok(values) = values {
-            return Ok(values.into_iter().map(|value| (value, None)).collect());
+    if text.trim_start().starts_with(['{', '[']) {
+        let values: Result<Vec<Unambiguous>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+        match values {
+            Ok(values) => return Ok(values.into_iter().map(|Unambiguous(value)| (value, None)).collect()),
+            // What is JSON and says something twice is not better YAML.
+            Err(error) if error.is_data() => return Err((error.line(), error.to_string())),
+            Err(_) => {}
         }
     }
     let documents = yaml::read_all(text).map_err(|error| (error.line, error.message))?;
-    Ok(documents
-        .into_iter()
-        .map(|document| {
-            let document = Rc::new(document);
-            (document.value.clone(), Some(document))
-        })
-        .collect())
+    let located = |document: Located| {
+        let document = Rc::new(document);
+        (document.value.clone(), Some(document))
+    };
+    Ok(documents.into_iter().map(located).collect())
 }

@@ -1,8 +1,8 @@
 //! `flux-resourceset-cli`: the operator's tool.
 //!
 //! The command line is read into values ([`arguments`]), a [`session`] knows the server and how to show things, and
-//! each command is a module of [`commands`]. Standard output is data, standard error is talk. A command that would make
-//! Flux delete something shows it and asks first ([`consent`]).
+//! each command is a module of [`commands`]. Standard output is data, standard error is talk. What a command does not
+//! name itself is not taken from a cluster unseen ([`consent`]).
 
 mod arguments;
 mod commands;

@@ -109,5 +109,5 @@ pub(crate) fn talk(text: &str) {
 
 /// Clears the terminal before an answer is shown anew.
 pub(crate) fn clear() -> Result<()> {
-    if io::stdout().is_terminal() { print("\x1b[H\x1b[2J\x1b[3J") } else { Ok(()) }
+    if io::stdout().is_terminal() { print("\x1b[H\x1b[2J") } else { Ok(()) }
 }

@@ -28,14 +28,22 @@ pub(crate) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{STRONG}{} would be written{STRONG:#}", counted(plan.documents.len(), "document"));
-    text += &grouped(plan.documents.iter().map(|document| (happening(document), document.id.as_str())));
+    text += &grouped(plan.documents.iter().map(|document| Told {
+        loses: document.op != "put",
+        what: happening(document),
+        id: &document.id,
+    }));
     if plan.clusters.is_empty() {
         text.push_str("No cluster would get anything else.\n");
         return text;
     }
     let _ = writeln!(text, "{STRONG}{} would get something else{STRONG:#}", counted(plan.clusters.len(), "cluster"));
     text += &totals(plan);
-    text += &grouped(plan.clusters.iter().map(|cluster| (inputs(cluster), cluster.id.as_str())));
+    text += &grouped(plan.clusters.iter().map(|cluster| Told {
+        loses: cluster.inputs.values().any(|inputs| !inputs.removed.is_empty()),
+        what: inputs(cluster),
+        id: &cluster.id,
+    }));
     let removed = plan.removed();
     if removed > 0 {
         let _ = writeln!(
@@ -66,17 +74,40 @@ fn happening(document: &DocumentPlan) -> String {
     }
 }
 
-/// What happens to several in the same way is told once, with their ids.
-fn grouped<'a>(told: impl Iterator<Item = (String, &'a str)>) -> String {
-    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (what, id) in told {
-        groups.entry(what).or_default().push(id);
+/// What happens to one document or cluster.
+struct Told<'a> {
+    loses: bool,
+    what: String,
+    id: &'a str,
+}
+
+/// What happens to several in the same way is told once, with their ids. Losses come first, and are told in full.
+fn grouped<'a>(told: impl Iterator<Item = Told<'a>>) -> String {
+    let mut groups: BTreeMap<(bool, String), Vec<&str>> = BTreeMap::new();
+    for Told { loses, what, id } in told {
+        groups.entry((!loses, what)).or_default().push(id);
     }
-    let mut lines: Vec<_> =
-        groups.iter().take(LISTED).map(|(what, ids)| format!("  {what}: {}\n", shortened(ids, 4))).collect();
-    let more = groups.len().saturating_sub(LISTED);
-    lines.extend((more > 0).then(|| format!("  … and {more} more lines (-o json shows all)\n")));
+    let (losses, others): (Vec<_>, Vec<_>) = groups.iter().partition(|((harmless, _), _)| !harmless);
+    let mut lines: Vec<_> = losses.iter().map(|((_, what), ids)| format!("  {what}: {}\n", ids.join(" "))).collect();
+    lines.extend(others.iter().take(LISTED).map(|((_, what), ids)| format!("  {what}: {}\n", shortened(ids, 4))));
+    let more = others.len().saturating_sub(LISTED);
+    lines.extend((more > 0).then(|| format!("  … and {more} more lines without a loss\n")));
     lines.concat()
+}
+
+/// Whether clusters would lose something, or the guard against losing everything.
+pub(crate) fn loses(plan: &Plan) -> bool {
+    let unguarded = |difference: &client::Difference| {
+        difference.pointer == "/deletion_protection" && difference.before == Some(true.into())
+    };
+    plan.removed() > 0
+        || plan.documents.iter().any(|document| document.op == "retire" || document.diff.iter().any(unguarded))
+}
+
+/// Whether two plans, made at different times, would do the same.
+pub(crate) fn is_same(one: &Plan, other: &Plan) -> Result<bool> {
+    let done = |plan: &Plan| serde_json::to_value((&plan.documents, &plan.clusters));
+    Ok(done(one)? == done(other)?)
 }
 
 fn totals(plan: &Plan) -> String {
@@ -96,7 +127,9 @@ fn inputs(cluster: &ClusterPlan) -> String {
     let of_type = |(path, plan): (&String, &client::InputPlan)| {
         let marked = |ids: &[String], mark: char, style: anstyle::Style| {
             let ids: Vec<_> = ids.iter().map(|id| format!("{mark}{id}")).collect();
-            (!ids.is_empty()).then(|| format!(" {style}{}{style:#}", shortened(&ids, 5)))
+            // What goes is told in full.
+            let most = if mark == '-' { ids.len() } else { 5 };
+            (!ids.is_empty()).then(|| format!(" {style}{}{style:#}", shortened(&ids, most)))
         };
         let parts =
             [marked(&plan.added, '+', GOOD), marked(&plan.changed, '~', CHANGED), marked(&plan.removed, '-', BAD)];

@@ -7,6 +7,10 @@ use std::str::FromStr;
 
 use client::ResourceType;
 
+/// What has another meaning in a query. A type may have a field of such a name; to ask for it would ask for something else.
+const PARAMETERS: [&str; 8] =
+    ["all", "decommissioned", "dry_run", "expected_revision", "label", "limit", "offset", "revision"];
+
 /// Pairs that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selector(Vec<(String, String)>);
@@ -22,6 +26,9 @@ impl FromStr for Selector {
             let (key, value) = (key.trim(), value.strip_prefix('=').unwrap_or(value).trim());
             if key.ends_with('!') {
                 return Err(format!("\"{part}\": only key=value is understood, not key!=value"));
+            }
+            if PARAMETERS.contains(&key) {
+                return Err(format!("\"{key}\" cannot be selected by: it is a parameter of the API"));
             }
             if key.is_empty() || value.is_empty() {
                 return Err(format!("\"{part}\" needs a key and a value"));
@@ -85,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for text in ["", "dev", "a=b,", "=b", "a=", "environment!=prod"] {
+        for text in ["", "dev", "limit=3", "a=b,", "=b", "a=", "environment!=prod"] {
             assert!(text.parse::<Selector>().is_err(), "{text:?}");
         }
     }

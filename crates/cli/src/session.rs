@@ -38,11 +38,24 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "TEXT")]
     reason: Option<String>,
     /// How long one answer may take, in seconds
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "SECONDS",
+        default_value_t = 300,
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
     timeout: u64,
     /// Say nothing but what was asked for
     #[arg(short, long, global = true)]
     quiet: bool,
+}
+
+impl Global {
+    /// Only these, for the line that a shell completes.
+    pub(crate) fn of(api_url: Option<String>, context: Option<String>, config: Option<String>) -> Self {
+        Self { api_url, context, config: config.map(PathBuf::from), ..Self::default() }
+    }
 }
 
 /// What a command may do with the server.
@@ -50,6 +63,8 @@ pub(crate) struct Global {
 pub(crate) enum Access {
     Read,
     Write,
+    /// As reading, and nothing that a person would notice.
+    Complete,
 }
 
 /// A connection, the server's types, and the way of showing things.
@@ -105,8 +120,7 @@ impl Session {
 
     /// The type that a person names, if there is one.
     pub(crate) fn known(&self, name: &str) -> Result<Option<&ResourceType>> {
-        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| *name);
-        Ok(self.types()?.by_name(name))
+        Ok(self.types()?.by_name(full_name(name)))
     }
 
     pub(crate) fn clusters(&self) -> Result<&ResourceType> {
@@ -196,6 +210,11 @@ impl Session {
         }
     }
 
+    /// The server, as a person knows it.
+    pub(crate) fn name(&self) -> String {
+        format!("{} ({})", self.client.url(), self.origin)
+    }
+
     /// Says something that is not data.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
@@ -219,6 +238,11 @@ impl Session {
             ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}").unwrap_or(ProgressStyle::default_bar());
         bar.with_style(style).with_message(what.to_owned()).with_finish(ProgressFinish::AndClear)
     }
+}
+
+/// The name of a type for a short one.
+pub(crate) fn full_name(name: &str) -> &str {
+    SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| *name)
 }
 
 /// "; did you mean …?", if something is close.
@@ -247,7 +271,8 @@ pub(crate) fn settings(global: &Global, access: Access) -> Result<(Settings, Str
                 None => Err(Failure::usage(format!("{name} is no token, which is one word of text"))),
             },
         };
-        return Ok((settings(url, token("FLUX_API_TOKEN")?, token("FLUX_API_WRITE_TOKEN")?), "the environment".into()));
+        let origin = if global.api_url.is_some() { "--api-url" } else { "FLUX_API_URL" };
+        return Ok((settings(url, token("FLUX_API_TOKEN")?, token("FLUX_API_WRITE_TOKEN")?), origin.to_owned()));
     }
     let path = contexts::path(global.config.as_deref())?;
     let contexts = Contexts::read(&path)?;
@@ -263,6 +288,7 @@ pub(crate) fn settings(global: &Global, access: Access) -> Result<(Settings, Str
     let needed = match access {
         Access::Read => (token.or(write_token), None),
         Access::Write => (token, write_token),
+        Access::Complete => (token.or(write_token).filter(|source| !source.is_command()), None),
     };
     let read = needed.0.map(contexts::TokenSource::read).transpose()?;
     let write = needed.1.map(contexts::TokenSource::read).transpose()?;

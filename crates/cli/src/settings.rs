@@ -3,7 +3,7 @@
 //! A path is Helm's; a value is everything after the first `=`, whatever it holds. Helm's own `--set` would split it at
 //! commas.
 
-use std::{fs, str::FromStr};
+use std::{collections::BTreeSet, fs, str::FromStr};
 
 use clap::Args;
 use model::{Map, Value};
@@ -41,9 +41,6 @@ pub(crate) struct Values {
     /// Set a value: a Helm path and any text, which may hold commas, quotes and line breaks
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<Pair>,
-    /// Set a value to JSON: a list, an object, or a string that looks like a number
-    #[arg(long, value_name = "PATH=JSON")]
-    set_json: Vec<Pair>,
     /// Set a value to what a file holds
     #[arg(long, value_name = "PATH=FILE")]
     set_file: Vec<Pair>,
@@ -54,23 +51,25 @@ pub(crate) struct Values {
 
 impl Values {
     pub(crate) fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.set_json.is_empty() && self.set_file.is_empty() && self.unset.is_empty()
+        self.set.is_empty() && self.set_file.is_empty() && self.unset.is_empty()
     }
 
     /// As a merge patch: null takes a value away.
     pub(crate) fn patch(&self) -> Result<Map> {
         if self.is_empty() {
-            return Err(Failure::usage("there is nothing to change: give --set, --set-json, --set-file or --unset"));
+            return Err(Failure::usage("there is nothing to change: give --set, --set-file or --unset"));
+        }
+        let paths = self.set.iter().chain(&self.set_file).map(|pair| &pair.key);
+        let mut seen = BTreeSet::new();
+        for path in paths.chain(&self.unset) {
+            if path.starts_with('$') {
+                return Err(Failure::usage(format!("\"{path}\" is no path of a Helm value")));
+            }
+            if !seen.insert(path) {
+                return Err(Failure::usage(format!("\"{path}\" is said twice")));
+            }
         }
         let mut patch = object(&self.set);
-        for Pair { key, value } in &self.set_json {
-            let parsed: Value = serde_json::from_str(value)
-                .map_err(|error| Failure::usage(format!("--set-json {key}: this is not JSON: {error}")))?;
-            if parsed.is_null() {
-                return Err(Failure::usage(format!("--set-json {key}: null takes a value away; use --unset {key}")));
-            }
-            patch.insert(key.clone(), parsed);
-        }
         for Pair { key, value } in &self.set_file {
             let text = fs::read_to_string(value)
                 .map_err(|error| Failure::failed(format!("--set-file {key}: {value}: {error}")))?;

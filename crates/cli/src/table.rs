@@ -1,7 +1,7 @@
 //! Tables as `kubectl` draws them: columns apart by spaces, no lines. On a terminal, the widest columns give way until
 //! a row fits a line; ids are never cut, since people copy them.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::output::STRONG;
 
@@ -99,7 +99,7 @@ fn row<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     for (cell, width) in cells.zip(widths) {
         let cell = fit(cell, *width);
         line += &cell;
-        line.extend(std::iter::repeat_n(' ', width - cell.width() + GAP));
+        line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + GAP));
     }
     line.truncate(line.trim_end().len());
     line
@@ -110,14 +110,10 @@ fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut left = width.saturating_sub(1);
-    let taken = text.chars().take_while(|c| {
-        let wide = c.width().unwrap_or(0);
-        let fits = wide <= left;
-        left = left.saturating_sub(wide);
-        fits
-    });
-    taken.chain(['…']).collect()
+    let room = width.saturating_sub(1);
+    // Signs may be wider together than alone, so what is measured is what will stand there.
+    let mut ends = text.char_indices().map(|(at, _)| at).filter(|&at| text[..at].width() <= room);
+    format!("{}…", &text[..ends.next_back().unwrap_or(0)])
 }
 
 #[cfg(test)]
@@ -158,6 +154,9 @@ mod tests {
     #[test]
     fn wide_letters_are_counted_as_wide() {
         assert_eq!(fit("日本語日本語", 8), "日本語…");
+        let clouds = "☁️☁️☁️☁️☁️☁️";
+        let table = Table::default().key("ID", ["a".to_owned()]).column("REASON", [clouds.to_owned()]);
+        assert_eq!(plain(&table.text(false, Some(12))), "ID  REASON\na   ☁️☁️☁️☁…\n");
     }
 
     #[test]

@@ -87,8 +87,7 @@ pub struct Edit {
     pub(crate) media: &'static str,
     pub(crate) body: Option<Value>,
     pub(crate) if_match: Option<String>,
-    /// Whether doing it twice is doing it once, and is answered the same.
-    pub(crate) repeatable: bool,
+    pub(crate) expected: Option<u64>,
 }
 
 impl Edit {
@@ -100,12 +99,8 @@ impl Edit {
             media: JSON,
             body: None,
             if_match: None,
-            repeatable: false,
+            expected: None,
         }
-    }
-
-    fn repeatable(self) -> Self {
-        Self { repeatable: true, ..self }
     }
 
     fn with(self, body: impl Into<Value>) -> Self {
@@ -120,8 +115,14 @@ impl Edit {
     /// Only if the document has this ETag.
     #[must_use]
     pub fn if_match(self, etag: &str) -> Self {
-        // What was written once has another ETag.
-        Self { if_match: Some(etag.to_owned()), repeatable: false, ..self }
+        Self { if_match: Some(etag.to_owned()), ..self }
+    }
+
+    /// Only if the fleet is still at this revision: that of the plan that somebody agreed to. What was made once is not
+    /// made again then, so it may be sent again.
+    #[must_use]
+    pub fn on(self, revision: u64) -> Self {
+        Self { expected: Some(revision), ..self }
     }
 
     /// A new document.
@@ -133,14 +134,13 @@ impl Edit {
     /// The document says this and no more.
     #[must_use]
     pub fn replace(ty: &ResourceType, id: &str, body: Map) -> Self {
-        Self::new("PUT", &[&ty.plural, id]).with(body).repeatable()
+        Self::new("PUT", &[&ty.plural, id]).with(body)
     }
 
     /// Changes a document.
     #[must_use]
     pub fn patch(ty: &ResourceType, id: &str, kind: PatchKind, patch: Value) -> Self {
-        let edit = Self { media: kind.media(), ..Self::new("PATCH", &[&ty.plural, id]).with(patch) };
-        if kind == PatchKind::Json { edit } else { edit.repeatable() }
+        Self { media: kind.media(), ..Self::new("PATCH", &[&ty.plural, id]).with(patch) }
     }
 
     /// Removes a definition, decommissions a cluster.
@@ -164,23 +164,27 @@ impl Edit {
     /// Changes the patches of a component on a cluster; null takes one away.
     #[must_use]
     pub fn values(cluster: &str, component: &str, values: Map) -> Self {
-        Self::new("PATCH", &["clusters", cluster, "patches", component]).with(values).repeatable()
+        Self::new("PATCH", &["clusters", cluster, "patches", component]).with(values)
     }
 
-    /// One strategic merge patch over every document that the filters take; no filter means all of them.
+    /// One strategic merge patch over every document that the filters take, of which there must be one.
     #[must_use]
     pub fn patch_many(ty: &ResourceType, filters: Query<'_>, patch: Value) -> Self {
-        let mut edit = Self::new("PATCH", &[&ty.plural]).with(patch).asking("all", filters.is_empty()).repeatable();
+        let mut edit = Self::new("PATCH", &[&ty.plural]).with(patch);
         edit.query.extend(filters.iter().cloned());
         Self { media: PatchKind::Strategic.media(), ..edit }
+    }
+
+    /// One strategic merge patch over every document of a type.
+    #[must_use]
+    pub fn patch_all(ty: &ResourceType, patch: Value) -> Self {
+        Self::patch_many(ty, &[("all".to_owned(), "true".to_owned())], patch)
     }
 
     /// Many writes, one change, all or none.
     #[must_use]
     pub fn batch(writes: &[BatchWrite]) -> Self {
-        let edit = Self::new("POST", &["batch"]).with(json!({"writes": writes}));
-        let repeatable = |write: &BatchWrite| matches!(write, BatchWrite::Put { .. } | BatchWrite::Patch { .. });
-        if writes.iter().all(repeatable) { edit.repeatable() } else { edit }
+        Self::new("POST", &["batch"]).with(json!({"writes": writes}))
     }
 
     /// The document says again what it said at a revision.

@@ -25,6 +25,14 @@ pub enum ClientError {
         /// What the system says.
         cause: String,
     },
+    /// A change was sent, and nobody knows what became of it.
+    #[error("{url} did not answer: {cause}; the change may have been made")]
+    Uncertain {
+        /// The server.
+        url: String,
+        /// What the system says.
+        cause: String,
+    },
     /// The connection ended before the answer did.
     #[error("the answer of {url} was cut short: {cause}")]
     Interrupted {

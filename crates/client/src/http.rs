@@ -1,6 +1,6 @@
 //! Requests and answers.
 
-use std::{fmt, thread, time::Duration};
+use std::{fmt, io, thread, time::Duration};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -64,6 +64,8 @@ pub struct Client {
 
 /// How long it may take until a server takes a connection.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long one stream may last. Nobody can tell a silent server from a dead one for ever; then it is asked anew.
+const STREAM: Duration = Duration::from_mins(2);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// More than any answer: lists of large fleets are large.
@@ -80,8 +82,13 @@ impl Client {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(bad("it begins with http:// or https://"));
         }
-        if uri.query().is_some() || uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(bad("it has neither a query nor a user in it"));
+        if uri.query().is_some() {
+            return Err(bad("it has no query"));
+        }
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            // What stands there may be a password.
+            let reason = "it has no user and no password in it".to_owned();
+            return Err(ClientError::Address { url: "…@…".to_owned(), reason });
         }
         let reason = settings.reason.as_deref().map(|reason| HeaderValue::from_bytes(reason.as_bytes())).transpose();
         let reason = reason.map_err(|_| ClientError::Reason)?;
@@ -99,7 +106,7 @@ impl Client {
         };
         Ok(Self {
             agent: config(Some(settings.timeout)),
-            streams: config(None),
+            streams: config(Some(STREAM)),
             base: settings.url.trim().trim_end_matches('/').to_owned(),
             settings,
             reason,
@@ -121,13 +128,12 @@ impl Client {
 
     /// What a change would do. Nothing is written.
     pub fn plan(&self, edit: &Edit) -> Result<Plan, ClientError> {
-        let dry = Edit { repeatable: true, ..edit.clone() }.dry();
-        self.change_at(&dry)?.json()
+        self.change_at(edit, true)?.json()
     }
 
     /// Makes a change.
     pub fn make(&self, edit: &Edit) -> Result<Made, ClientError> {
-        let answer = self.change_at(edit)?;
+        let answer = self.change_at(edit, false)?;
         let revision = answer.header("x-revision").and_then(|value| value.parse().ok());
         let revision = revision.ok_or_else(|| self.strange("the answer to a change has no revision"))?;
         Ok(Made { revision, body: answer.json()? })
@@ -154,8 +160,11 @@ impl Client {
         self.send(&Ask { method: "GET", url: self.address(path, query), repeatable: true, ..Ask::default() })
     }
 
-    fn change_at(&self, edit: &Edit) -> Result<Answer, ClientError> {
+    fn change_at(&self, edit: &Edit, dry_run: bool) -> Result<Answer, ClientError> {
         let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
+        let mut query = edit.query.clone();
+        query.extend(dry_run.then(|| ("dry_run".to_owned(), "true".to_owned())));
+        query.extend(edit.expected.map(|revision| ("expected_revision".to_owned(), revision.to_string())));
         let mut headers = vec![("content-type", HeaderValue::from_static(edit.media))];
         if let Some(etag) = &edit.if_match {
             let etag = HeaderValue::from_str(etag).map_err(|_| self.strange("an ETag that cannot be sent back"))?;
@@ -164,11 +173,11 @@ impl Client {
         headers.extend(self.reason.clone().map(|reason| ("x-change-reason", reason)));
         self.send(&Ask {
             method: edit.method,
-            url: self.address(&path, &edit.query),
+            url: self.address(&path, &query),
             headers,
             body: edit.body.as_ref().map(ToString::to_string),
             writes: true,
-            repeatable: edit.repeatable,
+            repeatable: dry_run || edit.expected.is_some(),
         })
     }
 
@@ -223,7 +232,14 @@ impl Client {
             Some(body) => agent.run(request.body(body.as_str()).map_err(bad)?),
             None => agent.run(request.body(()).map_err(bad)?),
         };
-        sent.map_err(|error| ClientError::Unreachable { url: self.base.clone(), cause: cause(&error) })
+        sent.map_err(|error| {
+            let (url, cause) = (self.base.clone(), cause(&error));
+            if ask.writes && was_sent(&error) {
+                ClientError::Uncertain { url, cause }
+            } else {
+                ClientError::Unreachable { url, cause }
+            }
+        })
     }
 
     fn received(&self, mut response: Response<Body>) -> Result<Answer, ClientError> {
@@ -263,6 +279,16 @@ fn cause(error: &ureq::Error) -> String {
     }
 }
 
+/// Whether the server may have got the request before it failed.
+fn was_sent(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => error.kind() != io::ErrorKind::ConnectionRefused,
+        ureq::Error::Timeout(when) => !matches!(when, ureq::Timeout::Connect | ureq::Timeout::Resolve),
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Tls(_) => false,
+        _ => true,
+    }
+}
+
 /// A request.
 #[derive(Default)]
 struct Ask {
@@ -299,12 +325,5 @@ impl Answer {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         serde_json::from_slice(&self.body)
             .map_err(|error| ClientError::Strange { url: self.url.clone(), cause: error.to_string() })
-    }
-}
-
-impl Edit {
-    fn dry(mut self) -> Self {
-        self.query.push(("dry_run".to_owned(), "true".to_owned()));
-        self
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Id, Kind, Op, Value, Write, yaml};
 use serde::Serialize;
 
-use crate::{Snapshot, review::affected};
+use crate::{Snapshot, order::Delivery, review::affected};
 
 /// A change, told before it is made.
 #[derive(Debug, Serialize)]
@@ -160,33 +160,63 @@ fn differ(one: &str, other: &str) -> bool {
     value(one) != value(other)
 }
 
-/// Whether an input renders anything: what is disabled stays in the list, and Flux deletes what it had rendered.
-fn is_rendered(input: &str) -> bool {
-    !serde_json::from_str::<Value>(input).is_ok_and(|input| input["enabled"] == false)
+/// What Flux makes of an input: nothing of one that is disabled, and of a component one thing or another by where it comes
+/// from. Where that changes, Flux deletes what it had made.
+#[derive(PartialEq, Eq)]
+enum Rendered {
+    Nothing,
+    Objects(Delivery),
+}
+
+impl Rendered {
+    fn of(input: &str) -> Self {
+        let input = serde_json::from_str::<Value>(input).unwrap_or_default();
+        if input["enabled"] == false {
+            return Self::Nothing;
+        }
+        Self::Objects(input["source"].as_object().map_or(Delivery::HelmRelease, Delivery::of))
+    }
 }
 
 /// What one cluster would get differently of one type; none if nothing.
 fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::ResourceType) -> Option<InputPlan> {
     // Review has refused changes after which an answer cannot be given; before, there may be none.
-    let inputs = |fleet: &Snapshot| {
+    let inputs = |fleet: &Snapshot, id: &Id| {
         fleet.cluster(id).and_then(|cluster| fleet.input_texts(cluster, ty).ok()).unwrap_or_default()
     };
-    let (was, is) = (inputs(before), inputs(after));
+    let (was, is) = (inputs(before, id), inputs(after, id));
     let mut plan = InputPlan::default();
     for (id, input) in &is {
-        match was.get(id) {
-            None => plan.added.push(id.clone()),
-            Some(known) if known == input => {}
-            Some(known) => match (is_rendered(known), is_rendered(input)) {
-                (false, true) => plan.added.push(id.clone()),
-                (true, false) => plan.removed.push(id.clone()),
-                _ if differ(known, input) => plan.changed.push(id.clone()),
-                _ => {}
-            },
+        let Some(known) = was.get(id) else {
+            let list = if Rendered::of(input) == Rendered::Nothing { &mut plan.changed } else { &mut plan.added };
+            list.push(id.clone());
+            continue;
+        };
+        match (Rendered::of(known), Rendered::of(input)) {
+            _ if known == input => {}
+            (old, new) if old == new => plan.changed.extend(differ(known, input).then(|| id.clone())),
+            (old, new) => {
+                plan.removed.extend((old != Rendered::Nothing).then(|| id.clone()));
+                plan.added.extend((new != Rendered::Nothing).then(|| id.clone()));
+            }
         }
     }
-    plan.removed.extend(was.into_keys().filter(|id| !is.contains_key(id)));
+    for (id, known) in was.iter().filter(|(id, _)| !is.contains_key(*id)) {
+        let list = if Rendered::of(known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
+        list.push(id.clone());
+    }
+    // A cluster that takes over the name of another one answers whoever polls under it.
+    for (id, known) in previous_owner(before, after, id).map(|owner| inputs(before, owner)).unwrap_or_default() {
+        let lost = !is.contains_key(&id) && Rendered::of(&known) != Rendered::Nothing;
+        plan.removed.extend((lost && !plan.removed.contains(&id)).then_some(id));
+    }
     plan.removed.sort();
     let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
     (!nothing).then_some(plan)
+}
+
+/// The other cluster that was in force under the name that this one would have.
+fn previous_owner<'a>(before: &'a Snapshot, after: &Snapshot, id: &Id) -> Option<&'a Id> {
+    let owner = before.cluster_at(&after.cluster(id)?.dns).ok()?;
+    (owner.id() != id).then(|| owner.id())
 }

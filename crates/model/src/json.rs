@@ -1,7 +1,11 @@
 //! JSON as documents hold it.
 
+mod unambiguous;
+
 use serde::{Deserialize, Deserializer};
 pub use serde_json::Value;
+
+pub use unambiguous::Unambiguous;
 
 use crate::{FieldError, yaml::child};
 

@@ -19,7 +19,7 @@ pub mod yaml;
 pub use change::{Change, Op, Write};
 pub use document::{Body, Document, State};
 pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
-pub use json::{MAX_SAFE_INTEGER, Map, Value, decode, prune_nulls};
+pub use json::{MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls};
 pub use patch::{Patch, PatchFailed};
 pub use registry::{Registry, RegistryError};
 pub use resource_type::{Nest, ResourceType, with_id_first};

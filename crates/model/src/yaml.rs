@@ -99,6 +99,11 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, us
                     let line = key.span.start.line();
                     return Err(YamlError { line, message: "a key must be a string".to_owned() });
                 };
+                if name == "<<" {
+                    // To take it as a name would lose what it stands for.
+                    let line = key.span.start.line();
+                    return Err(YamlError { line, message: "merge keys (<<) are not understood".to_owned() });
+                }
                 let pointer = child(pointer, name);
                 // A mapping's value may start on the next line; its key is what people look for.
                 lines.insert(pointer.clone(), key.span.start.line());
@@ -141,7 +146,9 @@ fn emittable(value: &Value) -> Yaml<'_> {
 fn emittable_text(text: &str) -> Yaml<'_> {
     // Breaks of lines and marks that are not printed: YAML knows more of them than the emitter.
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
-    if !text.contains(is_odd) {
+    // What begins like a number is one to older readers (1_000, 2026-01-31), or a date.
+    let numeric = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
+    if !numeric && !text.contains(is_odd) {
         return Yaml::Value(Scalar::String(text.into()));
     }
     let escape = |c: char| match c {
@@ -173,8 +180,14 @@ mod tests {
 
     #[test]
     fn what_is_not_one_json_like_document_is_refused_with_its_line() {
-        for (text, line) in [("a: [1\nb: 2", 2), ("a: 1\na: 2", 2), ("a: 1\n1: b", 2), ("a: .inf", 1), ("a\n---\nb", 1)]
-        {
+        for (text, line) in [
+            ("a: [1\nb: 2", 2),
+            ("a: 1\na: 2", 2),
+            ("a: 1\n1: b", 2),
+            ("a: .inf", 1),
+            ("a: 1\n<<: {b: 2}", 2),
+            ("a\n---\nb", 1),
+        ] {
             let error = read(text).unwrap_err();
             assert_eq!(error.line, line, "{text:?}: {error}");
         }
@@ -240,7 +253,6 @@ mod tests {
             "---",
             "...",
             "=",
-            "<<",
             "a\n",
             "\na",
             "a\n\nb",

@@ -11,7 +11,7 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use model::{FieldError, Map, Patch, Value};
+use model::{FieldError, Map, Patch, Unambiguous, Value};
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
@@ -45,11 +45,12 @@ fn is_too_large(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<LengthLimitError>)
 }
 
+/// Reads a body in two steps: what is said twice cannot be told any more once it is a value of a type.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = model::decode(&mut json).map_err(Failure::invalid_body)?;
+    let Unambiguous(value) = model::decode(&mut json).map_err(Failure::invalid_body)?;
     json.end().map_err(|error| Failure::invalid_body(FieldError::new("", "json", error.to_string())))?;
-    Ok(value)
+    model::decode(value).map_err(Failure::invalid_body)
 }
 
 /// A JSON body of a type.

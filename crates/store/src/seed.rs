@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
-use model::{Body, Id, Op, Registry, ResourceType, Value, Write, yaml};
+use model::{Body, Id, Op, Registry, ResourceType, Unambiguous, Value, Write, yaml};
 
 /// A seed that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,8 @@ pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
     let value = if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
         yaml::read(&text).map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value
     } else {
-        serde_json::from_str(&text).map_err(|error| SeedError::Syntax(error.to_string()))?
+        let Unambiguous(value) = serde_json::from_str(&text).map_err(|error| SeedError::Syntax(error.to_string()))?;
+        value
     };
     let Value::Object(lists) = value else {
         return Err(SeedError::Syntax("a seed is an object with a list for each type".to_owned()));

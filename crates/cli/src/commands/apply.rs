@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use client::{BatchWrite, Edit};
-use model::{FieldError, Map};
+use model::{FieldError, Map, Value};
 
 use crate::{
     consent::{Asked, Consent},
@@ -49,6 +49,8 @@ pub(crate) struct Desired {
 /// How a document differs from the fleet.
 pub(crate) enum Difference<'a> {
     Created(Found<'a>),
+    /// A cluster that was decommissioned.
+    Restored(Found<'a>),
     Changed(Found<'a>, Map),
     Pruned(&'a client::ResourceType, Map),
 }
@@ -56,14 +58,14 @@ pub(crate) enum Difference<'a> {
 impl Difference<'_> {
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Created(found) | Self::Changed(found, _) => found.name(),
+            Self::Created(found) | Self::Restored(found) | Self::Changed(found, _) => found.name(),
             Self::Pruned(ty, document) => documents::name(ty, document),
         }
     }
 
     fn write(&self) -> BatchWrite {
         match self {
-            Self::Created(found) | Self::Changed(found, _) => {
+            Self::Created(found) | Self::Restored(found) | Self::Changed(found, _) => {
                 BatchWrite::Put { kind: found.ty.kind.clone(), id: found.id.clone(), body: found.body.clone() }
             }
             Self::Pruned(ty, document) => {
@@ -95,17 +97,26 @@ impl Desired {
             let documents = session.client.list(ty, &[])?.into_iter();
             fleet.insert(&ty.kind, documents.map(|document| (documents::id(&document).to_owned(), document)).collect());
         }
+        let clusters = session.clusters()?;
+        let decommissioned = if fleet.contains_key(clusters.kind.as_str()) {
+            session.client.list(clusters, &[("decommissioned".to_owned(), "true".to_owned())])?
+        } else {
+            Vec::new()
+        };
+        let was_decommissioned = |document: &Found<'_>| {
+            document.ty.is_cluster() && decommissioned.iter().any(|known| documents::id(known) == document.id)
+        };
         let pruned = self.pruned(session, &found)?;
         let mut comparison = Comparison { differences: Vec::new(), same: 0 };
         for document in found {
             match fleet.get_mut(document.ty.kind.as_str()).and_then(|known| known.remove(&document.id)) {
+                None if was_decommissioned(&document) => comparison.differences.push(Difference::Restored(document)),
                 None => comparison.differences.push(Difference::Created(document)),
                 Some(known) if known == document.body => comparison.same += 1,
                 Some(known) => comparison.differences.push(Difference::Changed(document, known)),
             }
         }
-        // References go before what they refer to, and clusters before what only they had.
-        comparison.differences.extend(pruned);
+        comparison.differences.extend(referrers_first(pruned));
         working.finish_and_clear();
         Ok(comparison)
     }
@@ -136,7 +147,13 @@ impl Apply {
         let differ = differences.len() - pruned;
         let (all, named) = (counted(differ + same, "document"), self.desired.named());
         session.say(&format!("{all} in {named}: {differ} to write, {same} as they are, {pruned} to prune"));
-        let asked = if self.desired.prune { Asked::Always } else { Asked::IfSomethingGoes };
+        let restored: Vec<_> = differences.iter().filter(|it| matches!(it, Difference::Restored(_))).collect();
+        if !restored.is_empty() {
+            let names: Vec<_> = restored.iter().map(|difference| difference.name()).collect();
+            session.say(&format!("{} would be put in force again: decommissioned so far", names.join(", ")));
+        }
+        let always = self.desired.prune || !restored.is_empty();
+        let asked = if always { Asked::Always } else { Asked::IfSomethingGoes };
         let made = self.consent.carry_out(session, &edit, asked).map_err(|failure| placed(failure, &differences))?;
         let Some(made) = made else { return Ok(ExitCode::SUCCESS) };
         let names: Vec<_> = differences.iter().map(Difference::name).collect();
@@ -152,9 +169,33 @@ impl Apply {
     }
 }
 
+/// In the order in which they can go: clusters before what only they had, and what depends on something before that.
+fn referrers_first(mut left: Vec<Difference<'_>>) -> Vec<Difference<'_>> {
+    let depends_on = |difference: &Difference<'_>, id: &str| match difference {
+        Difference::Pruned(_, document) => {
+            let ids = document.get("depends_on").and_then(Value::as_array);
+            ids.is_some_and(|ids| ids.iter().any(|on| on == id))
+        }
+        _ => false,
+    };
+    let id = |difference: &Difference<'_>| match difference {
+        Difference::Pruned(_, document) => documents::id(document).to_owned(),
+        other => other.name(),
+    };
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        // In a circle, any is as good as another: the server says no.
+        let free = |at: &usize| !left.iter().any(|other| depends_on(other, &id(&left[*at])));
+        let next = (0..left.len()).find(free).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
 fn line(difference: &Difference<'_>) -> String {
     let (style, verb) = match difference {
         Difference::Created(_) => (GOOD, "created"),
+        Difference::Restored(_) => (CHANGED, "put in force again"),
         Difference::Changed(..) => (CHANGED, "changed"),
         Difference::Pruned(ty, _) if ty.is_cluster() => (BAD, "decommissioned"),
         Difference::Pruned(..) => (BAD, "deleted"),
@@ -165,7 +206,9 @@ fn line(difference: &Difference<'_>) -> String {
 /// Says of every broken rule in which file and line it was broken.
 fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
     let origin = |difference: &Difference<'_>, pointer: &str| match difference {
-        Difference::Created(found) | Difference::Changed(found, _) => Some(found.origin.place(pointer)),
+        Difference::Created(found) | Difference::Restored(found) | Difference::Changed(found, _) => {
+            Some(found.origin.place(pointer))
+        }
         Difference::Pruned(..) => None,
     };
     let of = |error: &FieldError| {
@@ -181,7 +224,10 @@ fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
         };
         let Some((difference, pointer)) = by_place.or_else(by_name) else { return broken_rule(&error) };
         let place = origin(difference, &pointer);
-        error.document = Some(difference.name());
+        let name = difference.name();
+        // Of a definition that cannot go, the error names who refers to it.
+        let named = error.document.filter(|document| *document != name);
+        error.document = Some(named.map_or_else(|| name.clone(), |other| format!("{name}: {other}")));
         error.pointer = pointer;
         place.map_or_else(|| broken_rule(&error), |place| format!("{place}: {}", broken_rule(&error)))
     };

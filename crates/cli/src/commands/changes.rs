@@ -103,26 +103,34 @@ impl Changes {
     fn follow(&self, session: &Session) -> Result<ExitCode> {
         let mut before = session.client.changes(&[("limit".to_owned(), self.limit.to_string())])?;
         before.reverse();
-        let mut last = before.last().map(|change| change.heading.revision);
+        let mut last = before.last().map_or(0, |change| change.heading.revision);
         if session.out.is_for_people() {
             session.out.show(&shown(&before)?)?;
         } else {
             before.iter().try_for_each(|change| tell(session, change))?;
         }
         loop {
-            match session.client.follow(last) {
+            match session.client.follow(Some(last)) {
                 // Nothing that was told before could be followed from here.
                 Err(error) if error.status().is_some_and(|status| status < 500) => return Err(error.into()),
                 Err(error) => session.say(&error.to_string()),
                 Ok(changes) => {
-                    for change in changes.map_while(std::result::Result::ok) {
+                    // A stream that breaks off is taken up again where it was.
+                    for change in changes.map_while(|change| change.inspect_err(|error| said(session, error)).ok()) {
                         tell(session, &change)?;
-                        last = Some(change.heading.revision);
+                        last = change.heading.revision;
                     }
                 }
             }
             thread::sleep(Duration::from_secs(1));
         }
+    }
+}
+
+/// That a stream breaks off now and then is nothing to talk about; that it cannot be understood is.
+fn said(session: &Session, error: &client::ClientError) {
+    if matches!(error, client::ClientError::Strange { .. }) {
+        session.say(&error.to_string());
     }
 }
 

@@ -4,10 +4,12 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::{Args, CommandFactory as _, Subcommand, ValueEnum};
 use clap_complete::env::Shells;
+use client::{Client, Settings};
 
 use crate::{
     arguments::Arguments,
@@ -112,6 +114,16 @@ impl Set {
         let known = contexts.contexts.get(&self.name).cloned();
         let url = self.url.clone().or_else(|| known.as_ref().map(|known| known.url.clone()));
         let url = url.ok_or_else(|| Failure::usage("a new context needs --url"))?;
+        // Whether it can be used is better said now.
+        let timeout = Duration::from_secs(1);
+        Client::new(Settings { url: url.clone(), read: None, write: None, reason: None, timeout, retries: 0 })?;
+        for name in [&self.token_env, &self.write_token_env].into_iter().flatten() {
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(Failure::usage(
+                    "a variable's name has letters, digits and _; the token itself is not given here",
+                ));
+            }
+        }
         let (read, write) = known.map_or((None, None), |known| (known.token, known.write_token));
         let token = source(self.token_env.as_ref(), self.token_file.as_ref(), self.token_command.as_ref())?;
         let write_token =

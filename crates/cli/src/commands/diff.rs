@@ -24,7 +24,7 @@ impl Diff {
         let comparison = self.desired.compare(session)?;
         for difference in &comparison.differences {
             let (before, after) = match difference {
-                Difference::Created(found) => (None, Some(found.body.clone())),
+                Difference::Created(found) | Difference::Restored(found) => (None, Some(found.body.clone())),
                 Difference::Changed(found, known) => (Some(known), Some(ordered_like(known, &found.body))),
                 Difference::Pruned(_, known) => (Some(known), None),
             };

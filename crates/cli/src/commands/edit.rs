@@ -39,15 +39,19 @@ impl Edit {
              # Save to change it; leave it as it is, or empty, to change nothing.\n"
         );
         let path = draft(&heading, &fetched.body)?;
-        let mut shown = fs::read_to_string(&path)?;
+        let (mut shown, mut typed) = (fs::read_to_string(&path)?, false);
         loop {
             open_editor(&path)?;
             let text = fs::read_to_string(&path)?;
             let unchanged = text == shown || text.trim().is_empty();
-            if unchanged {
+            if unchanged && !typed {
                 fs::remove_file(&path)?;
                 return Err(Failure::failed(format!("{name} was not changed")));
             }
+            if unchanged {
+                return Err(kept(Failure::failed(format!("{name} was not changed")), &path));
+            }
+            typed = true;
             let saved = read(&text).and_then(|body| self.save(session, ty, &fetched.etag, &fetched.body, body));
             match saved {
                 Ok(()) => {
@@ -55,7 +59,7 @@ impl Edit {
                     return Ok(ExitCode::SUCCESS);
                 }
                 // Another try cannot mend these.
-                Err(failure) if !failure.is(Outcome::Failed) => return Err(kept(failure, &path)),
+                Err(failure) if failure.declined || !failure.is(Outcome::Failed) => return Err(kept(failure, &path)),
                 Err(failure) => {
                     // The editor opens again, with what is wrong at the top; saving that unchanged gives up.
                     let told = failure.text();
@@ -108,7 +112,7 @@ fn open_editor(path: &Path) -> Result<()> {
 }
 
 fn kept(failure: Failure, path: &Path) -> Failure {
-    failure.hint(format!("nothing was changed, and what you wrote is in {}", path.display()))
+    failure.and_hint(format!("what you wrote is in {}", path.display()))
 }
 
 fn read(text: &str) -> Result<Map> {

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use client::ResourceType;
-use model::{Map, Value};
+use model::{Map, Value, yaml};
 use serde_json::json;
 
 use crate::{
@@ -50,13 +50,11 @@ impl Export {
         };
         let query = [("revision".to_owned(), revision.to_string())];
         let mut count = 0;
+        if let Some(ty) = types.iter().find(|ty| ty.field("kind").is_some()) {
+            let message = format!("a {} has a field of its own named kind: no file can hold it", ty.kind);
+            return Err(Failure::failed(message).hint("name the types to export, without this one"));
+        }
         for ty in types {
-            if ty.field("kind").is_some() {
-                return Err(Failure::failed(format!(
-                    "a {} has a field of its own named kind: no file can hold it",
-                    ty.kind
-                )));
-            }
             let documents = session.client.list(ty, &query)?;
             count += documents.len();
             match &self.output_dir {
@@ -89,7 +87,7 @@ impl Export {
         let mut stale = Vec::new();
         for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
             let path = entry.map_err(|error| failed(folder, error))?.path();
-            if path.extension().is_some_and(|end| end == "yaml") && !written.contains(&path) {
+            if !written.contains(&path) && is_ours(&path, ty) {
                 stale.push(path);
             }
         }
@@ -110,6 +108,15 @@ fn text(ty: &ResourceType, document: Map) -> Result<String> {
     let mut body = Map::from_iter([("kind".to_owned(), json!(ty.kind))]);
     body.extend(document);
     output::as_yaml(&Value::Object(body))
+}
+
+/// Whether a file is one that an export has written: a document of the type, under the name of its id.
+fn is_ours(path: &Path, ty: &ResourceType) -> bool {
+    let document = fs::read_to_string(path).ok().and_then(|text| yaml::read(&text).ok()).map(|read| read.value);
+    document.is_some_and(|document| {
+        let name = document["id"].as_str().map(file_name);
+        document["kind"] == ty.kind && name.as_deref() == path.file_name().and_then(|name| name.to_str())
+    })
 }
 
 /// A name for every file system: ids that differ only in case must not share a file, and a colon is not for all.

@@ -120,6 +120,9 @@ impl Fleet {
             Self::SetVersion { component, version, target } => {
                 let ty = session.definition("platform_component")?;
                 let mut versioned = with_id(&component);
+                if version.oci_tag.is_some() {
+                    warn_of_charts(session, ty, &component)?;
+                }
                 // Null takes an override away.
                 for (field, text) in [("oci_tag", version.oci_tag), ("component_path", version.component_path)] {
                     if text.is_some() || version.reset {
@@ -131,6 +134,18 @@ impl Fleet {
             Self::Versions(versions) => versions.run(session),
         }
     }
+}
+
+/// A tag is for artifacts: a chart's version is the catalogue's.
+fn warn_of_charts(session: &Session, ty: &ResourceType, component: &str) -> Result<()> {
+    let catalogue = session.about(ty, component, session.client.get(ty, component, None))?.body;
+    let url = catalogue.get("oci_url").and_then(Value::as_str).unwrap_or_default();
+    if !url.starts_with("oci://") {
+        session.say(&format!(
+            "{component} is a Helm chart of {url}: its tag changes nothing on clusters, its component_version would"
+        ));
+    }
+    Ok(())
 }
 
 fn with_id(id: &str) -> Map {
@@ -162,7 +177,11 @@ impl Target {
             );
         }
         session.say(&format!("{} selected", counted(found, "cluster")));
-        let edit = Edit::patch_many(clusters, &filters, Value::Object(patch));
+        let patch = Value::Object(patch);
+        let edit = match filters.as_slice() {
+            [] => Edit::patch_all(clusters, patch),
+            filters => Edit::patch_many(clusters, filters, patch),
+        };
         let Some(made) = self.consent.carry_out(session, &edit, Asked::Always)? else { return Ok(ExitCode::SUCCESS) };
         let written: Written = serde_json::from_value(made.body.clone())?;
         let names: Vec<_> = written.documents.iter().map(|write| format!("{}/{}", write.kind, write.id)).collect();

@@ -4,7 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::{completion, documents, failure::Result, selector::Selector, session::Session};
+use crate::{
+    completion,
+    documents::{self, Asked},
+    failure::Result,
+    selector::Selector,
+    session::Session,
+};
 
 #[derive(Args)]
 pub(crate) struct List {
@@ -28,7 +34,8 @@ impl List {
         let mut query = self.selector.as_ref().map(|selector| selector.query(ty)).unwrap_or_default();
         query.extend(self.decommissioned.then(|| ("decommissioned".to_owned(), "true".to_owned())));
         query.extend(self.revision.map(|revision| ("revision".to_owned(), revision.to_string())));
-        session.present(self.watch, || Ok(documents::shown(ty, session.client.list(ty, &query)?, false)))
+        let asked = if query.is_empty() { Asked::All } else { Asked::Some };
+        session.present(self.watch, || Ok(documents::shown(ty, session.client.list(ty, &query)?, asked)))
     }
 }
 
@@ -57,7 +64,7 @@ impl Get {
                 let document = session.about(ty, id, session.client.get(ty, id, self.revision));
                 document.map(|document| document.body)
             };
-            Ok(documents::shown(ty, self.ids.iter().map(get).collect::<Result<_>>()?, true))
+            Ok(documents::shown(ty, self.ids.iter().map(get).collect::<Result<_>>()?, Asked::ById))
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     completion,
     consent::{Asked, Consent},
-    failure::{Failure, Result},
+    failure::{Failure, Outcome, Result},
     plan::counted,
     session::Session,
 };
@@ -24,19 +24,6 @@ pub(crate) fn reference(ty: &ResourceType, reference: Map) -> Map {
 pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
     let body = reference(ty, Map::from_iter([("id".to_owned(), json!(id))]));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
-}
-
-/// A failure about a definition and clusters, with what may have been meant.
-pub(crate) fn missing(
-    session: &Session,
-    failure: Failure,
-    ty: &ResourceType,
-    id: &str,
-    clusters: &[String],
-) -> Failure {
-    let Ok(cluster) = session.clusters() else { return failure };
-    let named = clusters.iter().map(|id| (cluster, id.as_str()));
-    session.missing(failure, std::iter::once((ty, id)).chain(named))
 }
 
 #[derive(Args)]
@@ -63,6 +50,21 @@ impl Assign {
         })
     }
 
+    /// A failure about a definition and clusters, with what may have been meant.
+    fn missing(&self, session: &Session, failure: Failure, ty: &ResourceType) -> Failure {
+        let Ok(cluster) = session.clusters() else { return failure };
+        let named = self.cluster.iter().map(|id| (cluster, id.as_str()));
+        match session.missing(failure, std::iter::once((ty, self.id.as_str())).chain(named)) {
+            // Both are there: it is the reference that is not.
+            failure if failure.is(Outcome::NotFound) && !failure.is_explained() => {
+                let clusters: Vec<_> = self.cluster.iter().map(|cluster| format!("cluster/{cluster}")).collect();
+                let message = format!("{} does not have {}/{}", clusters.join(" or "), ty.kind, self.id);
+                Failure::new(Outcome::NotFound, message)
+            }
+            failure => failure,
+        }
+    }
+
     fn run(
         &self,
         session: &Session,
@@ -75,7 +77,7 @@ impl Assign {
         let edit = Edit::batch(&writes.collect::<Vec<_>>());
         // The command says itself what goes.
         let made = self.consent.carry_out(session, &edit, Asked::Never);
-        let made = made.map_err(|failure| missing(session, failure, ty, &self.id, &self.cluster))?;
+        let made = made.map_err(|failure| self.missing(session, failure, ty))?;
         if let Some(made) = made {
             let name = format!("{}/{}", ty.kind, self.id);
             let clusters = match self.cluster.as_slice() {

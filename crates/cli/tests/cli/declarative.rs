@@ -178,3 +178,61 @@ fn every_broken_rule_is_told_with_its_file_and_line() {
     settled(|| assert_snapshot!("missing-file", stage.run(&["apply", "-f", "nowhere"]).err));
     assert_eq!(stage.revision(), 1);
 }
+
+#[test]
+fn what_would_be_lost_in_a_file_is_refused() {
+    let stage = Stage::demo();
+    for (text, told) in [
+        (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" is there twice"),
+        (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" is there twice"),
+        ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not understood"),
+        ("kind: namespace\nid: a\nid: b\n", "stdin:3: "),
+    ] {
+        let refused = stage.feed(&["apply", "-f", "-"], text);
+        assert!(refused.code == 1 && refused.err.contains(told), "{text}: {}", refused.err);
+    }
+    assert_eq!(stage.revision(), 1);
+}
+
+#[test]
+fn a_decommissioned_cluster_does_not_come_back_by_accident() {
+    let stage = Stage::demo();
+    stage.run(&["export", "--output-dir", "fleet"]).good();
+    stage.run(&["cluster", "delete", "demo-cluster-01", "--yes"]).good();
+    let refused = stage.run(&["apply", "-f", "fleet"]);
+    assert_eq!((refused.code, stage.revision()), (1, 2));
+    assert!(refused.err.contains("cluster/demo-cluster-01 would be put in force again"), "{}", refused.err);
+    let applied = stage.run(&["apply", "-f", "fleet", "--yes", "-o", "table"]).good();
+    assert!(applied.out.contains("cluster/demo-cluster-01 put in force again"), "{}", applied.out);
+}
+
+#[test]
+fn an_export_removes_only_what_an_export_has_written() {
+    let stage = Stage::demo();
+    stage.run(&["export", "--output-dir", "fleet"]).good();
+    stage.file("fleet/namespaces/kustomization.yaml", "kind: Kustomization\n");
+    stage.file("fleet/namespaces/other.yaml", "kind: namespace\nid: another\n");
+    stage.file("fleet/namespaces/gone.yaml", "kind: namespace\nid: gone\n");
+    let again = stage.run(&["export", "--output-dir", "fleet", "--prune"]).good();
+    assert!(again.err.contains("removed: fleet/namespaces/gone.yaml\n"), "{}", again.err);
+    let names = names(&stage.home().join("fleet"));
+    let names: Vec<_> = names.iter().filter(|name| name.starts_with("namespaces")).collect();
+    let expected = ["cert-manager", "kustomization", "other", "podinfo", "traefik"];
+    assert_eq!(names, expected.map(|name| format!("namespaces/{name}.yaml")).iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_depends_on_something_is_pruned_before_it() {
+    let stage = Stage::blank();
+    let component = |id: &str, on: &str| {
+        format!(
+            "---\nkind: component\nid: {id}\ncomponent_path: x\noci_url: https://x.example\ncomponent_version: old\ndepends_on: [{on}]\n"
+        )
+    };
+    let all = [component("a", ""), component("b", "a"), component("c", "b")].concat();
+    stage.feed(&["apply", "-f", "-"], &all).good();
+    let kept = component("z", "");
+    let prune = ["apply", "-f", "-", "--prune", "--selector", "component_version=old", "--yes"];
+    stage.feed(&prune, &kept).good();
+    assert_eq!(stage.run(&["component", "list", "-o", "name"]).out, "platform_component/z\n");
+}

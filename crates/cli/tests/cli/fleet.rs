@@ -1,5 +1,7 @@
 //! Many clusters at once.
 
+use std::fmt::Write as _;
+
 use insta::assert_snapshot;
 use model::Value;
 use serde_json::json;
@@ -87,31 +89,62 @@ fn hostile_values_arrive_as_they_are() {
     let stage = Stage::demo();
     let hostile = "a,b=c \"quoted\" 'too' {x} \\ #\nsecond line\n";
     let file = stage.file("value.txt", hostile);
-    stage
-        .run(&[
-            "component",
-            "patch",
-            "podinfo",
-            "--cluster",
-            "demo-cluster-01",
-            "--set",
-            &format!("ui.message={hostile}"),
-            "--set",
-            "hosts[0].name=a.example.com",
-            "--set-file",
-            &format!("config={file}"),
-            "--set-json",
-            "resources={\"limits\": {\"cpu\": 2}}",
-            "--unset",
-            "replicaCount",
-        ])
-        .good();
+    let (set, set_file) = (format!("ui.message={hostile}"), format!("config={file}"));
+    let patch =
+        ["component", "patch", "podinfo", "--cluster", "demo-cluster-01", "--set", &set, "--set-file", &set_file];
+    let more = ["--set", "hosts[0].name=a.example.com", "--unset", "replicaCount"];
+    stage.run(&[&patch[..], &more].concat()).good();
     let values = stage.run(&["inputs", "demo-cluster-01", "component"]).json()["inputs"][2]["values"].clone();
     assert_eq!(
         values,
         json!({
-            "ui": {"color": "#2f855a", "message": hostile}, "hosts": [{"name": "a.example.com"}], "config": hostile,
-            "resources": {"limits": {"cpu": 2}}
+            "ui": {"color": "#2f855a", "message": hostile}, "hosts": [{"name": "a.example.com"}], "config": hostile
         })
     );
+}
+
+#[test]
+fn a_yes_is_for_the_plan_that_was_shown() {
+    let stage = Stage::seeded(&fleet());
+    let unassign = ["fleet", "unassign", "component", "grafana", "--selector", "environment=prod"];
+    let mut terminal = stage.terminal(120, &unassign);
+    terminal.wait_for("Go on with", 1);
+    // Meanwhile, somebody else makes another cluster to which the selector applies.
+    let create = ["cluster", "create", "new", "--dns", "new.example.com", "--environment", "prod"];
+    stage.run(&[&create[..], &["--assign", "component=grafana"]].concat()).good();
+    terminal.enter("y\n");
+    terminal.wait_for("Go on with", 2);
+    terminal.enter("n\n");
+    let done = terminal.finish();
+    assert_eq!(done.code, 1);
+    assert!(done.out.contains("Others have changed the fleet meanwhile"), "{}", done.out);
+    assert_eq!(count(&stage, "platform_components=grafana"), 11, "nothing was taken away");
+
+    // What changes nothing about the plan is no reason to ask again.
+    let mut terminal = stage.terminal(120, &unassign);
+    terminal.wait_for("Go on with", 1);
+    stage.run(&["namespace", "create", "unrelated"]).good();
+    terminal.enter("y\n");
+    let done = terminal.finish().good();
+    assert_eq!(done.out.matches("Go on with").count(), 1, "{}", done.out);
+    assert_eq!(count(&stage, "platform_components=grafana"), 7);
+}
+
+#[test]
+fn what_goes_is_told_first_and_in_full() {
+    let stage = Stage::seeded(&fleet());
+    let mut changed = String::new();
+    for cluster in stage.run(&["cluster", "list"]).json().as_array().unwrap() {
+        let mut cluster = cluster.clone();
+        let id = cluster["id"].as_str().unwrap().to_owned();
+        cluster["kind"] = json!("cluster");
+        cluster["patches"] = json!({"base": {(format!("only_{}", id.replace('-', "_"))): "x"}});
+        if id == "us-qa-07" {
+            cluster["platform_components"] = json!([{"id": "base"}]);
+        }
+        writeln!(changed, "{cluster}").unwrap();
+    }
+    let refused = stage.feed(&["apply", "-f", "-", "--quiet"], &changed);
+    assert_eq!(refused.code, 1);
+    assert_snapshot!("losses-first", refused.err);
 }

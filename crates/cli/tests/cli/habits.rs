@@ -63,6 +63,18 @@ fn contexts_name_servers_and_where_their_tokens_are() {
     assert_eq!(run(&["config", "use", "nowhere"]).0, 2);
     assert_eq!(run(&["config", "delete", "other"]).0, 0);
     assert_eq!(run(&["config", "current"]).0, 1);
+    for secret in ["token: s3cr3t", "token: {command: s3cr3t}", "write_token: {secret: s3cr3t}"] {
+        let path = stage.file("secret.yaml", &format!("contexts:\n  a:\n    url: http://x\n    {secret}\n"));
+        let broken = run(&["--config", &path, "config", "list"]);
+        assert!(
+            broken.0 == 1 && broken.2.contains("secret.yaml:4: a token is") && !broken.2.contains("s3cr3t"),
+            "{broken:?}"
+        );
+    }
+    for wrong in [&["--url", "http://user:s3cr3t@x"][..], &["--url", &url, "--token-env", "s3cr3t-token"]] {
+        let refused = run(&[&["config", "set", "wrong"][..], wrong].concat());
+        assert!(refused.0 == 2 && !refused.2.contains("s3cr3t"), "{refused:?}");
+    }
     let path = stage.file("broken.yaml", "current: a\ncontexts:\n  a:\n    adress: x\n");
     let broken = run(&["--config", &path, "config", "list"]);
     assert!(broken.0 == 1 && broken.2.contains("broken.yaml:4: unknown field `adress`"), "{broken:?}");
@@ -81,6 +93,9 @@ fn shells_complete_commands_types_and_ids() {
     assert_eq!(offered(&["get", "rolebinding", "dev"]), ["dev-readers"]);
     assert_eq!(offered(&["list", "pla"]), ["platform_component"]);
     assert_eq!(offered(&["namespace", "assign", "podinfo", "--cluster", "demo"]), ["demo-cluster-01"]);
+    assert_eq!(offered(&["ns", "get", "pod"]), ["podinfo"]);
+    let nowhere = offered(&["--api-url", "http://127.0.0.1:1", "namespace", "get", "pod"]);
+    assert!(nowhere.is_empty(), "the ids of another server are not offered: {nowhere:?}");
     assert!(offered(&["fle"]).contains(&"fleet".to_owned()));
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = stage.run(&["completions", shell]).good().out;

@@ -1,9 +1,11 @@
 //! The manifests that clusters make of their inputs, by the real Flux Operator's tool. `make render` builds it and runs
 //! these.
 
+use std::fs;
+
 use insta::assert_snapshot;
 
-use crate::{stage::Stage, types};
+use crate::stage::Stage;
 
 fn render(stage: &Stage, arguments: &[&str]) -> String {
     let program = std::env::var("FLUX_OPERATOR").expect("FLUX_OPERATOR is set by make render");
@@ -62,7 +64,14 @@ fn a_cluster_that_has_nothing_renders_nothing() {
 #[test]
 #[ignore = "needs flux-operator: make render"]
 fn an_added_type_brings_its_template() {
-    let stage = types::stage();
+    let example = |path: &str| fs::read_to_string(harness::repository(path)).unwrap();
+    let types = tempfile::tempdir().unwrap();
+    let (plain, template) =
+        ("docs/examples/resources/network_policy.yaml", "docs/examples/network_policy_template.yaml");
+    fs::write(types.path().join("np.yaml"), example(plain) + &example(template)).unwrap();
+    let seed = harness::repository("data/seed.json");
+    let settings = [("RESOURCES_DIR", types.path().to_str().unwrap()), ("SEED_FILE", seed.to_str().unwrap())];
+    let stage = Stage::with(&settings);
     let rules = r#"ingress_rules=[{"from_namespace": "prometheus", "port": 9090}]"#;
     let create =
         ["create", "network_policy", "allow-monitoring", "--field", "target_namespace=monitoring", "--field", rules];

@@ -3,11 +3,10 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    os::fd::OwnedFd,
     path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
-    thread,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
 };
 
 use client::{Client, Settings};
@@ -140,31 +139,39 @@ impl Stage {
     pub(crate) fn feed(&self, arguments: &[&str], text: &str) -> Done {
         let mut command = self.tool(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        // It may end before it has read anything.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
         done(&child.wait_with_output().unwrap())
     }
 
     /// Runs the tool on a terminal of some width where somebody types. What is answered is what the terminal shows.
     pub(crate) fn on_terminal(&self, columns: u16, typed: &str, arguments: &[&str]) -> Done {
+        let mut terminal = self.terminal(columns, arguments);
+        terminal.enter(typed);
+        terminal.finish()
+    }
+
+    /// Starts the tool on a terminal.
+    pub(crate) fn terminal(&self, columns: u16, arguments: &[&str]) -> Terminal {
         let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let side = || Stdio::from(pty.slave.try_clone().unwrap());
         let mut command = self.tool(arguments);
-        let mut child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
-        drop(command);
-        let OwnedPty { mut master, slave } = OwnedPty { master: File::from(pty.master), slave: pty.slave };
-        master.write_all(typed.as_bytes()).unwrap();
-        let mut reading = master.try_clone().unwrap();
-        let reader = thread::spawn(move || {
-            let mut shown = Vec::new();
-            // Ends with an error once nobody has the other side open.
-            let _ = reading.read_to_end(&mut shown);
-            shown
+        let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        let keyboard = File::from(pty.master);
+        let mut screen = keyboard.try_clone().unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let reader = thread::spawn({
+            let shown = shown.clone();
+            move || {
+                let mut bytes = [0; 4096];
+                // Ends with an error once nobody has the other side open.
+                while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                    shown.lock().unwrap().extend_from_slice(&bytes[..count]);
+                }
+            }
         });
-        let code = child.wait().unwrap().code().unwrap();
-        drop(slave);
-        let shown = String::from_utf8(reader.join().unwrap()).unwrap().replace("\r\n", "\n");
-        Done { code, out: shown, err: String::new() }
+        Terminal { child, keyboard, shown, reader }
     }
 
     /// Runs a script of the shell, as people paste it.
@@ -195,9 +202,35 @@ impl Stage {
     }
 }
 
-struct OwnedPty {
-    master: File,
-    slave: OwnedFd,
+/// The tool on a terminal.
+pub(crate) struct Terminal {
+    child: Child,
+    keyboard: File,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Terminal {
+    pub(crate) fn enter(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).replace("\r\n", "\n")
+    }
+
+    /// Waits until a text has been shown so often.
+    pub(crate) fn wait_for(&self, text: &str, times: usize) {
+        eventually(text, &mut || self.shown().matches(text).count() >= times);
+    }
+
+    pub(crate) fn finish(mut self) -> Done {
+        let code = self.child.wait().unwrap().code().unwrap();
+        let shown = self.shown.clone();
+        self.reader.join().unwrap();
+        let out = String::from_utf8(shown.lock().unwrap().clone()).unwrap().replace("\r\n", "\n");
+        Done { code, out, err: String::new() }
+    }
 }
 
 fn finish(command: &mut Command) -> Done {

@@ -50,7 +50,7 @@ fn a_question_is_answered_with_yes_or_nothing_happens() {
         let declined = stage.on_terminal(80, no, &delete);
         assert_eq!(declined.code, 1, "{}", declined.out);
         assert!(
-            declined.out.contains("Go on? [y/N]") && declined.out.contains("nothing was changed"),
+            declined.out.contains("Go on with") && declined.out.contains("nothing was changed"),
             "{}",
             declined.out
         );

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, settled};
 
-pub(crate) fn stage() -> Stage {
+fn stage() -> Stage {
     let types = harness::repository("docs/examples/resources");
     Stage::with(&[
         ("RESOURCES_DIR", types.to_str().unwrap()),

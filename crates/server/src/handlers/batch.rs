@@ -67,7 +67,15 @@ pub(crate) async fn batch(
                 let errors = placed(at, failure.clone()).collect();
                 Err(failure.with_errors(errors))
             }
-            _ => Err(Failure::invalid(failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect())),
+            count => {
+                let (_, first) = &failures[0];
+                let same = failures.iter().all(|(_, failure)| failure.code() == first.code());
+                let (status, code) = (first.status(), first.code());
+                let errors = failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect();
+                let alike =
+                    |errors| Failure::new(status, code, format!("{count} writes cannot be made")).with_errors(errors);
+                Err(if same { alike(errors) } else { Failure::invalid(errors) })
+            }
         }
     });
     wrote(outcome.await?)

@@ -3,7 +3,7 @@
 use axum::{extract::State, response::Response};
 use model::{FieldError, Id};
 
-use super::{Mutation, Segments, answers::wrote, selection::Selection, type_at};
+use super::{Mutation, Segments, answers::wrote, mutation::PARAMETERS, selection::Selection, type_at};
 use crate::{App, body::StrategicPatch, failure::Failure};
 
 pub(crate) async fn bulk_patch(
@@ -14,7 +14,7 @@ pub(crate) async fn bulk_patch(
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
     let all = mutation.params.flag("all")?;
-    let selection = Selection::take(&mut mutation.params, ty, &["dry_run"])?;
+    let selection = Selection::take(&mut mutation.params, ty, &PARAMETERS)?;
     if selection.is_empty() && !all {
         let message = format!("a patch of all {plural} must say so: add all=true, or a filter");
         return Err(Failure::invalid(vec![FieldError::new("/all", "unfiltered", message)]));

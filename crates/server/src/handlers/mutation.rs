@@ -1,8 +1,11 @@
 //! What all changes have in common: who makes them, under which condition, and whether they are only tried.
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{StatusCode, request::Parts},
+};
 use fleet::{Draft, EditError};
-use model::{Id, ResourceType};
+use model::{Id, ResourceType, Revision};
 
 use crate::{
     App,
@@ -12,6 +15,20 @@ use crate::{
     query::Params,
     writing::{Outcome, write},
 };
+
+/// The parameters that every change takes.
+pub(crate) const PARAMETERS: [&str; 2] = ["dry_run", "expected_revision"];
+
+/// A change that was planned on one picture of the fleet is not made on another: somebody may have agreed to the plan.
+fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
+    match expected {
+        Some(expected) if expected != now => {
+            let detail = format!("the fleet is at revision {now} and not at {expected}, as the request expects");
+            Err(Failure::new(StatusCode::PRECONDITION_FAILED, "fleet-changed", detail))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A request to change something.
 pub(crate) struct Mutation {
@@ -40,15 +57,21 @@ impl Mutation {
         std::mem::take(&mut self.precondition)
     }
 
-    /// Makes a change, once nothing is left of the query but whether it is only tried, and nothing of the precondition.
+    /// Makes a change, once nothing is left of the query but whether it is only tried and on which fleet, and nothing of
+    /// the precondition.
     pub(crate) async fn make<T>(
         mut self,
         edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
     ) -> Result<Outcome<T>, Failure> {
         self.precondition.none_given()?;
         let dry_run = self.params.flag("dry_run")?;
+        let expected = self.params.revision("expected_revision")?;
         self.params.none_left()?;
-        write(&self.app, &self.access, dry_run, edit).await
+        write(&self.app, &self.access, dry_run, |draft| {
+            expect(expected, draft.fleet().revision())?;
+            edit(draft)
+        })
+        .await
     }
 
     /// Makes a change to a document that is in force and what the request expects it to be.

@@ -18,7 +18,7 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
 
 /// The parameters of every change.
 fn of_change(mut first: Vec<Value>) -> Vec<Value> {
-    first.extend([parameter("DryRun"), parameter("Reason")]);
+    first.extend([parameter("DryRun"), parameter("ExpectedRevision"), parameter("Reason")]);
     first
 }
 

@@ -210,6 +210,7 @@ pub(super) fn parameters() -> Value {
         "PathRevision": {"name": "revision", "in": "path", "required": true, "schema": revision, "description": "A revision.", "example": 1},
         "Empty": query("empty", json!({"type": "string", "enum": ["explicit"]}), "Say \"no inputs\" by the one record {\"id\": \"none\", \"none\": true} instead of an empty list."),
         "DryRun": query("dry_run", flag.clone(), "Answer what would change, and change nothing."),
+        "ExpectedRevision": query("expected_revision", revision.clone(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
         "Cascade": query("cascade", flag.clone(), "Remove what refers to the document, in the same change."),
         "Purge": query("purge", flag.clone(), "Forget a decommissioned cluster: its name is unknown again."),
         "All": query("all", flag.clone(), "Say that every document is meant."),

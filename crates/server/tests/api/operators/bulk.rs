@@ -155,3 +155,56 @@ fn a_plan_counts_what_is_disabled_as_removed() {
     assert_eq!(server.patch("/clusters?all=true", &disable).status, 200);
     assert_eq!(plan(true), json!({"clusters": 1, "added": 1, "changed": 0, "removed": 0}));
 }
+
+#[test]
+fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
+    let mut seed = fleet_of(2);
+    seed["clusters"][1]["namespaces"] = json!([]);
+    let server = Server::crud_with(&seed);
+    let swap = json!({"writes": [
+        {"op": "patch", "kind": "cluster", "id": "c00000", "body": {"cluster_dns": "c00001.example"}},
+        {"op": "patch", "kind": "cluster", "id": "c00001", "body": {"cluster_dns": "c00000.example"}}
+    ]});
+    let plan = server.post("/batch?dry_run=true", &swap).json();
+    assert_eq!(plan["clusters"][1]["inputs"]["namespaces"]["removed"], json!(["shared"]), "{plan}");
+    assert_eq!(plan["clusters"][0]["inputs"]["namespaces"]["removed"], json!([]));
+}
+
+#[test]
+fn a_plan_counts_what_flux_makes_in_another_way_as_removed_and_added() {
+    let server = Server::crud();
+    let patch = json!({"oci_url": "oci://registry.example/podinfo"});
+    let plan = server.patch("/platform_components/cert-manager?dry_run=true", &patch).json();
+    let inputs = &plan["clusters"][0]["inputs"]["platform-components"];
+    assert_eq!((&inputs["added"], &inputs["removed"]), (&json!(["cert-manager"]), &json!(["cert-manager"])), "{plan}");
+    let disabled = json!({"platform_components": [{"id": "podinfo", "enabled": false}]});
+    assert_eq!(server.patch("/clusters?all=true", &disabled).status, 200);
+    let plan = server.delete("/clusters/demo-cluster-01/platform_components/podinfo?dry_run=true").json();
+    assert_eq!(plan["totals"]["dev"], json!({"clusters": 1, "added": 0, "changed": 1, "removed": 0}), "{plan}");
+}
+
+#[test]
+fn a_change_is_made_on_the_fleet_for_which_it_was_planned_or_not_at_all() {
+    let server = Server::crud();
+    let body = json!({"writes": [{"op": "create", "kind": "namespace", "body": {"id": "a"}}]});
+    let plan = server.post("/batch?dry_run=true", &body).json();
+    assert_eq!(plan["revision"], 1);
+    assert_eq!(server.post("/namespaces", &json!({"id": "other"})).status, 201);
+    let late = server.post("/batch?expected_revision=1", &body);
+    assert_eq!((late.status, &late.json()["code"]), (412, &json!("fleet-changed")), "{}", late.body);
+    assert_eq!(server.patch("/clusters?all=true&expected_revision=1", &json!({"labels": {"a": "b"}})).status, 412);
+    assert_eq!(server.delete("/namespaces/other?expected_revision=1").status, 412);
+    assert_eq!(server.post("/batch?expected_revision=2", &body).status, 200);
+    assert_eq!(server.post("/batch?expected_revision=x", &body).status, 400);
+}
+
+#[test]
+fn writes_of_a_batch_that_fail_alike_fail_as_one_would() {
+    let server = Server::crud();
+    let missing = json!({"writes": [
+        {"op": "delete", "kind": "namespace", "id": "x"}, {"op": "delete", "kind": "namespace", "id": "y"}
+    ]});
+    let answer = server.post("/batch", &missing);
+    assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("not-found")), "{}", answer.body);
+    assert_eq!(answer.json()["errors"].as_array().map(Vec::len), Some(2));
+}

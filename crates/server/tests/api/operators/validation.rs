@@ -160,3 +160,15 @@ fn what_was_wrong_before_does_not_block_other_changes() {
     assert_eq!(server.patch("/clusters/c00000", &json!({"environment": "qa"})).status, 200);
     assert_eq!(server.get("/problems").json().as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn what_is_said_twice_is_refused_and_not_half_taken() {
+    let server = Server::crud();
+    let twice = r#"{"labels": {"a": "b"}, "labels": {"c": "d"}}"#.to_owned();
+    let headers = [("authorization", "Bearer write-token"), ("content-type", "application/json")];
+    for (method, path) in [("PUT", "/namespaces/podinfo"), ("PATCH", "/namespaces/podinfo"), ("POST", "/namespaces")] {
+        let answer = server.exchange(method, path, &headers, Some(twice.clone()));
+        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-body")), "{}", answer.body);
+        assert!(answer.body.contains("is there twice"), "{}", answer.body);
+    }
+}
