@@ -5,7 +5,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::Args;
-use client::{Edit, Made, Plan};
+use client::{ClientError, Edit, Made, Plan};
 
 use crate::{
     failure::{Failure, Result},
@@ -41,17 +41,27 @@ const TRIES: u32 = 20;
 impl Consent {
     /// Plans, shows, asks and makes a change, as far as each is wanted. None where nothing was done.
     pub(crate) fn carry_out(self, session: &Session, edit: &Edit, asked: Asked) -> Result<Option<Made>> {
-        if self.dry_run {
-            session.out.show(&plan::shown(&planned(session, edit)?)?)?;
-            return Ok(None);
-        }
-        if asked == Asked::Never {
+        if asked == Asked::Never && !self.dry_run {
             let _working = session.working("making the change");
             return Ok(Some(session.client.make(edit)?));
         }
+        self.carry_out_anew(session, || Ok((edit.clone(), asked)))
+    }
+
+    /// The same for a change that depends on the fleet: it is thought through anew whenever others were faster.
+    pub(crate) fn carry_out_anew(
+        self,
+        session: &Session,
+        mut think: impl FnMut() -> Result<(Edit, Asked)>,
+    ) -> Result<Option<Made>> {
         let mut agreed: Option<Plan> = None;
         for _ in 0..TRIES {
-            let plan = planned(session, edit)?;
+            let (edit, asked) = think()?;
+            let Some(plan) = if_unchanged(planned(session, &edit))? else { continue };
+            if self.dry_run {
+                session.out.show(&plan::shown(&plan)?)?;
+                return Ok(None);
+            }
             if !plan.documents.is_empty() && (asked == Asked::Always || plan::loses(&plan)) {
                 match &agreed {
                     Some(agreed) if plan::is_same(agreed, &plan)? => {}
@@ -63,11 +73,9 @@ impl Consent {
                 }
             }
             let _working = session.working("making the change");
-            match session.client.make(&edit.clone().on(plan.revision)) {
-                Err(error) if error.problem().is_some_and(|problem| problem.code == "fleet-changed") => {
-                    agreed = Some(plan);
-                }
-                made => return Ok(Some(made?)),
+            match if_unchanged(session.client.make(&edit.on(plan.revision)))? {
+                None => agreed = Some(plan),
+                made => return Ok(made),
             }
         }
         Err(Failure::failed("others change the fleet faster than this can be planned: nothing was changed"))
@@ -96,7 +104,15 @@ impl Consent {
     }
 }
 
-fn planned(session: &Session, edit: &Edit) -> Result<Plan> {
+fn planned(session: &Session, edit: &Edit) -> Result<Plan, ClientError> {
     let _working = session.working("planning");
-    Ok(session.client.plan(edit)?)
+    session.client.plan(edit)
+}
+
+/// An answer, unless the fleet is not any more what the request expects.
+fn if_unchanged<T>(answer: Result<T, ClientError>) -> Result<Option<T>> {
+    match answer {
+        Err(error) if error.problem().is_some_and(|problem| problem.code == "fleet-changed") => Ok(None),
+        answer => Ok(Some(answer?)),
+    }
 }

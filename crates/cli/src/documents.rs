@@ -27,6 +27,11 @@ pub(crate) fn shown(ty: &ResourceType, documents: Vec<Map>, asked: Asked) -> Sho
     Shown { value, names, table }
 }
 
+/// The beginning of a document.
+pub(crate) fn with_id(id: &str) -> Map {
+    Map::from_iter([("id".to_owned(), Value::from(id))])
+}
+
 /// `kind/id`
 pub(crate) fn name(ty: &ResourceType, document: &Map) -> String {
     format!("{}/{}", ty.kind, id(document))

@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
 /// A command that did not do what it was told.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) outcome: Outcome,
+    outcome: Outcome,
     message: String,
     details: Vec<String>,
     hint: Option<String>,
@@ -52,6 +52,11 @@ impl Failure {
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same with another sentence, which tells all that is wrong.
+    pub(crate) fn sentence(self, message: String) -> Self {
+        Self { message, errors: Vec::new(), ..self }
     }
 
     /// Says one more thing.

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -103,7 +104,8 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     entries.sort();
     for entry in entries {
         let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        let known = entry.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+        let end = entry.extension().map(OsStr::to_ascii_lowercase);
+        let known = end.is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
         if !hidden && (known || entry.is_dir()) {
             collect(&entry, files)?;
         }
@@ -129,6 +131,10 @@ impl<'a> Reader<'a> {
         read.map_err(|error| Failure::failed(format!("{file}: {error}")))?;
         match parse(&text) {
             Err((line, message)) => self.wrong.push(format!("{file}:{line}: {message}")),
+            // Where files say what should be there, one that was emptied must not read as "nothing".
+            Ok(documents) if documents.iter().all(|(value, _)| value.is_null()) => {
+                self.wrong.push(format!("{file}: there is no document in it"));
+            }
             Ok(documents) => {
                 let several = documents.len() > 1;
                 for (at, (value, lines)) in documents.into_iter().enumerate() {

@@ -29,7 +29,7 @@ pub(crate) fn text(plan: &Plan) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{STRONG}{} would be written{STRONG:#}", counted(plan.documents.len(), "document"));
     text += &grouped(plan.documents.iter().map(|document| Told {
-        loses: document.op != "put",
+        loses: document.op != "put" || is_unguarded(document),
         what: happening(document),
         id: &document.id,
     }));
@@ -68,8 +68,10 @@ fn happening(document: &DocumentPlan) -> String {
         ("remove", _) => format!("{kind} {BAD}is removed{BAD:#}"),
         (_, [only]) if only.pointer.is_empty() && only.before.is_none() => format!("{kind} {GOOD}is created{GOOD:#}"),
         (_, diff) => {
+            let guard =
+                if is_unguarded(document) { format!(" {BAD}is not protected any more{BAD:#},") } else { String::new() };
             let pointers: Vec<_> = diff.iter().map(|difference| difference.pointer.as_str()).collect();
-            format!("{kind} {CHANGED}changes{CHANGED:#} {}", shortened(&pointers, 3))
+            format!("{kind}{guard} {CHANGED}changes{CHANGED:#} {}", shortened(&pointers, 3))
         }
     }
 }
@@ -97,11 +99,12 @@ fn grouped<'a>(told: impl Iterator<Item = Told<'a>>) -> String {
 
 /// Whether clusters would lose something, or the guard against losing everything.
 pub(crate) fn loses(plan: &Plan) -> bool {
-    let unguarded = |difference: &client::Difference| {
-        difference.pointer == "/deletion_protection" && difference.before == Some(true.into())
-    };
-    plan.removed() > 0
-        || plan.documents.iter().any(|document| document.op == "retire" || document.diff.iter().any(unguarded))
+    plan.removed() > 0 || plan.documents.iter().any(|document| document.op == "retire" || is_unguarded(document))
+}
+
+fn is_unguarded(document: &DocumentPlan) -> bool {
+    let guard = document.diff.iter().find(|difference| difference.pointer == "/deletion_protection");
+    guard.is_some_and(|guard| guard.before == Some(true.into()))
 }
 
 /// Whether two plans, made at different times, would do the same.

@@ -156,7 +156,7 @@ impl Session {
         failure: Failure,
         named: impl IntoIterator<Item = (&'a ResourceType, &'a str)>,
     ) -> Failure {
-        if failure.outcome != Outcome::NotFound {
+        if !failure.is(Outcome::NotFound) {
             return failure;
         }
         for (ty, id) in named {

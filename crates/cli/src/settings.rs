@@ -30,9 +30,15 @@ impl FromStr for Pair {
     }
 }
 
-/// Pairs as an object of strings.
-pub(crate) fn object(pairs: &[Pair]) -> Map {
-    pairs.iter().map(|pair| (pair.key.clone(), Value::String(pair.value.clone()))).collect()
+/// Pairs as an object of strings, none of which is said twice.
+pub(crate) fn object(pairs: &[Pair]) -> Result<Map> {
+    let mut object = Map::new();
+    for Pair { key, value } in pairs {
+        if object.insert(key.clone(), Value::String(value.clone())).is_some() {
+            return Err(Failure::usage(format!("\"{key}\" is said twice")));
+        }
+    }
+    Ok(object)
 }
 
 /// What to change about the values of a component.
@@ -69,7 +75,7 @@ impl Values {
                 return Err(Failure::usage(format!("\"{path}\" is said twice")));
             }
         }
-        let mut patch = object(&self.set);
+        let mut patch = object(&self.set)?;
         for Pair { key, value } in &self.set_file {
             let text = fs::read_to_string(value)
                 .map_err(|error| Failure::failed(format!("--set-file {key}: {value}: {error}")))?;

@@ -118,8 +118,7 @@ impl Edit {
         Self { if_match: Some(etag.to_owned()), ..self }
     }
 
-    /// Only if the fleet is still at this revision: that of the plan that somebody agreed to. What was made once is not
-    /// made again then, so it may be sent again.
+    /// Only if the fleet is still at this revision, such as that of the plan that somebody agreed to.
     #[must_use]
     pub fn on(self, revision: u64) -> Self {
         Self { expected: Some(revision), ..self }

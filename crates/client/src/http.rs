@@ -135,8 +135,9 @@ impl Client {
     pub fn make(&self, edit: &Edit) -> Result<Made, ClientError> {
         let answer = self.change_at(edit, false)?;
         let revision = answer.header("x-revision").and_then(|value| value.parse().ok());
-        let revision = revision.ok_or_else(|| self.strange("the answer to a change has no revision"))?;
-        Ok(Made { revision, body: answer.json()? })
+        let unclear = |cause: String| ClientError::Uncertain { url: self.base.clone(), cause };
+        let revision = revision.ok_or_else(|| unclear("the answer has no revision".to_owned()))?;
+        Ok(Made { revision, body: answer.json().map_err(|error| unclear(error.to_string()))? })
     }
 
     /// Follows the log after a revision, or from now on.
@@ -177,7 +178,7 @@ impl Client {
             headers,
             body: edit.body.as_ref().map(ToString::to_string),
             writes: true,
-            repeatable: dry_run || edit.expected.is_some(),
+            repeatable: dry_run,
         })
     }
 
@@ -200,14 +201,15 @@ impl Client {
     fn send(&self, ask: &Ask) -> Result<Answer, ClientError> {
         let mut tries = 0;
         loop {
-            let answer = self.received(self.send_once(&self.agent, ask)?)?;
+            let answer =
+                self.received(self.send_once(&self.agent, ask)?).map_err(|error| self.uncertain(ask, error))?;
             if (200..300).contains(&answer.status) {
                 return Ok(answer);
             }
             let pause = answer.header("retry-after").and_then(|value| value.parse().ok()).map(Duration::from_secs);
             let refused = self.refused(answer);
             if tries == self.settings.retries || !ask.may_be_sent_again(&refused) {
-                return Err(refused);
+                return Err(self.uncertain(ask, refused));
             }
             let pause = pause.unwrap_or(Duration::from_millis(250) * 2_u32.pow(tries.min(8))).min(LONGEST_PAUSE);
             (self.waiting)(pause, &refused.to_string());
@@ -262,6 +264,15 @@ impl Client {
             Problem { status: answer.status, code: String::new(), detail, errors: Vec::new() }
         };
         ClientError::Refused(Box::new(problem.unwrap_or_else(foreign)))
+    }
+
+    /// Of a change that was sent, only our own server can say that it was not made.
+    fn uncertain(&self, ask: &Ask, error: ClientError) -> ClientError {
+        let ours = error.problem().is_some_and(|problem| problem.status < 500 || !problem.code.is_empty());
+        if !ask.writes || ask.repeatable || ours {
+            return error;
+        }
+        ClientError::Uncertain { url: self.base.clone(), cause: error.to_string() }
     }
 
     fn strange(&self, cause: &str) -> ClientError {

@@ -104,8 +104,13 @@ fn reads_are_tried_again_and_writes_only_where_that_is_safe() {
     assert_eq!(client(&url).make(&replace).unwrap_err().status(), Some(503), "others may have written since");
 
     let (url, heard) = scripted(vec![problem(503, "store-unavailable"), made()]);
-    assert_eq!(client(&url).make(&replace.on(6)).unwrap().revision, 7, "on one revision, twice is once");
+    assert_eq!(client(&url).make(&replace.clone().on(6)).unwrap_err().status(), Some(503), "it may be made already");
     assert!(heard.recv().unwrap().starts_with("PUT /namespaces/a?expected_revision=6 "));
+
+    let plan = json!({"dry_run": true, "revision": 6, "documents": [], "clusters": [], "totals": {}}).to_string();
+    let (url, heard) = scripted(vec![problem(503, "store-unavailable"), (200, "", plan)]);
+    assert_eq!(client(&url).plan(&replace).unwrap().revision, 6, "a plan is a read");
+    assert!(heard.recv().unwrap().starts_with("PUT /namespaces/a?dry_run=true "));
 
     let delete = BatchWrite::Delete { kind: "namespace".to_owned(), id: "a".to_owned(), cascade: false };
     let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
@@ -169,6 +174,13 @@ fn a_change_without_an_answer_may_have_been_made() {
     });
     let error = client(&url).make(&Edit::create(&namespaces(), Map::new())).unwrap_err();
     assert!(matches!(error, ClientError::Uncertain { .. }), "{error:?}");
+    for answer in
+        [(504, "", "<html>".to_owned()), (200, "", "{}".to_owned()), (200, "x-revision: 7\r\n", "<".to_owned())]
+    {
+        let (url, _) = scripted(vec![answer]);
+        let error = client(&url).make(&Edit::create(&namespaces(), Map::new())).unwrap_err();
+        assert!(matches!(error, ClientError::Uncertain { .. }), "{error:?}");
+    }
     let error = client("http://127.0.0.1:1").make(&Edit::create(&namespaces(), Map::new())).unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error:?}");
 }

@@ -64,7 +64,7 @@ pub struct ClusterPlan {
 pub struct InputPlan {
     /// Flux would create what these render.
     pub added: Vec<Id>,
-    /// Flux would apply what these render anew.
+    /// Flux would apply what these render anew; or they come or go, and render nothing.
     pub changed: Vec<Id>,
     /// Flux would delete what these rendered.
     pub removed: Vec<Id>,
@@ -169,7 +169,11 @@ enum Rendered {
 }
 
 impl Rendered {
-    fn of(input: &str) -> Self {
+    /// Of other types only their templates know, so everything is taken to render something.
+    fn of(ty: &model::ResourceType, input: &str) -> Self {
+        if ty.kind.as_str() != model::ResourceType::COMPONENT {
+            return Self::Objects(Delivery::HelmRelease);
+        }
         let input = serde_json::from_str::<Value>(input).unwrap_or_default();
         if input["enabled"] == false {
             return Self::Nothing;
@@ -188,11 +192,11 @@ fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::Resource
     let mut plan = InputPlan::default();
     for (id, input) in &is {
         let Some(known) = was.get(id) else {
-            let list = if Rendered::of(input) == Rendered::Nothing { &mut plan.changed } else { &mut plan.added };
+            let list = if Rendered::of(ty, input) == Rendered::Nothing { &mut plan.changed } else { &mut plan.added };
             list.push(id.clone());
             continue;
         };
-        match (Rendered::of(known), Rendered::of(input)) {
+        match (Rendered::of(ty, known), Rendered::of(ty, input)) {
             _ if known == input => {}
             (old, new) if old == new => plan.changed.extend(differ(known, input).then(|| id.clone())),
             (old, new) => {
@@ -202,12 +206,14 @@ fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::Resource
         }
     }
     for (id, known) in was.iter().filter(|(id, _)| !is.contains_key(*id)) {
-        let list = if Rendered::of(known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
+        let list = if Rendered::of(ty, known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
         list.push(id.clone());
     }
     // A cluster that takes over the name of another one answers whoever polls under it.
     for (id, known) in previous_owner(before, after, id).map(|owner| inputs(before, owner)).unwrap_or_default() {
-        let lost = !is.contains_key(&id) && Rendered::of(&known) != Rendered::Nothing;
+        let was = Rendered::of(ty, &known);
+        let now = is.get(&id).map_or(Rendered::Nothing, |input| Rendered::of(ty, input));
+        let lost = was != Rendered::Nothing && was != now;
         plan.removed.extend((lost && !plan.removed.contains(&id)).then_some(id));
     }
     plan.removed.sort();

@@ -67,6 +67,10 @@ impl ResourceType {
     /// The kind whose documents are the clusters; the one kind that has an identity of its own.
     pub const CLUSTER: &str = "cluster";
 
+    /// The kind whose documents are the catalogue: what becomes of one depends on whether it is enabled, and on where it
+    /// comes from.
+    pub const COMPONENT: &str = "platform_component";
+
     /// Whether this is the cluster type.
     #[must_use]
     pub fn is_cluster(&self) -> bool {

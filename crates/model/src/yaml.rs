@@ -50,6 +50,9 @@ pub fn child(pointer: &str, step: &str) -> String {
     format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
 }
 
+/// Deeper than any document, and well within the stack.
+const MAX_INDENT: usize = 1_000;
+
 /// Reads one document.
 pub fn read(text: &str) -> Result<Located, YamlError> {
     let mut documents = read_all(text)?;
@@ -64,6 +67,11 @@ pub fn read(text: &str) -> Result<Located, YamlError> {
 
 /// Reads all documents of a text. Lines are counted from its beginning.
 pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
+    // In block style, a node cannot be deeper than its column; in flow style the parser itself sets a limit.
+    let indent = |line: &str| line.bytes().take_while(|byte| matches!(byte, b' ' | b'-' | b'?' | b':')).count();
+    if let Some(at) = text.lines().position(|line| indent(line) > MAX_INDENT) {
+        return Err(YamlError { line: at + 1, message: "this is nested too deeply".to_owned() });
+    }
     let documents = MarkedYaml::load_from_str(text)
         .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
     let located = |document| {
@@ -180,7 +188,9 @@ mod tests {
 
     #[test]
     fn what_is_not_one_json_like_document_is_refused_with_its_line() {
+        let deep = format!("a:\n{}x", "- ".repeat(60_000));
         for (text, line) in [
+            (deep.as_str(), 2),
             ("a: [1\nb: 2", 2),
             ("a: 1\na: 2", 2),
             ("a: 1\n1: b", 2),

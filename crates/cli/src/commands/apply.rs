@@ -48,10 +48,10 @@ pub(crate) struct Desired {
 
 /// How a document differs from the fleet.
 pub(crate) enum Difference<'a> {
-    Created(Found<'a>),
+    Created(&'a Found<'a>),
     /// A cluster that was decommissioned.
-    Restored(Found<'a>),
-    Changed(Found<'a>, Map),
+    Restored(&'a Found<'a>),
+    Changed(&'a Found<'a>, Map),
     Pruned(&'a client::ResourceType, Map),
 }
 
@@ -82,16 +82,19 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Desired {
-    /// Reads the files and compares them with the fleet.
-    pub(crate) fn compare<'a>(&self, session: &'a Session) -> Result<Comparison<'a>> {
-        let types = session.types()?;
+    /// Reads the files.
+    pub(crate) fn read<'a>(&self, session: &'a Session) -> Result<Vec<Found<'a>>> {
         let bar = session.counting("reading", 0);
-        let found = files::read(&self.files, types, |at, all| {
+        files::read(&self.files, session.types()?, |at, all| {
             bar.set_length(all);
             bar.set_position(at);
-        })?;
-        bar.finish_and_clear();
-        let working = session.working("comparing with the fleet");
+        })
+    }
+
+    /// Compares what files say with the fleet.
+    pub(crate) fn compare<'a>(&self, session: &'a Session, found: &'a [Found<'a>]) -> Result<Comparison<'a>> {
+        let types = session.types()?;
+        let _working = session.working("comparing with the fleet");
         let mut fleet: BTreeMap<&str, BTreeMap<String, Map>> = BTreeMap::new();
         for ty in types.iter().filter(|ty| found.iter().any(|document| document.ty.kind == ty.kind)) {
             let documents = session.client.list(ty, &[])?.into_iter();
@@ -106,18 +109,17 @@ impl Desired {
         let was_decommissioned = |document: &Found<'_>| {
             document.ty.is_cluster() && decommissioned.iter().any(|known| documents::id(known) == document.id)
         };
-        let pruned = self.pruned(session, &found)?;
+        let pruned = self.pruned(session, found)?;
         let mut comparison = Comparison { differences: Vec::new(), same: 0 };
         for document in found {
             match fleet.get_mut(document.ty.kind.as_str()).and_then(|known| known.remove(&document.id)) {
-                None if was_decommissioned(&document) => comparison.differences.push(Difference::Restored(document)),
+                None if was_decommissioned(document) => comparison.differences.push(Difference::Restored(document)),
                 None => comparison.differences.push(Difference::Created(document)),
                 Some(known) if known == document.body => comparison.same += 1,
                 Some(known) => comparison.differences.push(Difference::Changed(document, known)),
             }
         }
         comparison.differences.extend(referrers_first(pruned));
-        working.finish_and_clear();
         Ok(comparison)
     }
 
@@ -140,22 +142,20 @@ impl Desired {
 
 impl Apply {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let Comparison { differences, same } = self.desired.compare(session)?;
-        let writes: Vec<_> = differences.iter().map(Difference::write).collect();
-        let edit = Edit::batch(&writes);
-        let pruned = differences.iter().filter(|difference| matches!(difference, Difference::Pruned(..))).count();
-        let differ = differences.len() - pruned;
-        let (all, named) = (counted(differ + same, "document"), self.desired.named());
-        session.say(&format!("{all} in {named}: {differ} to write, {same} as they are, {pruned} to prune"));
-        let restored: Vec<_> = differences.iter().filter(|it| matches!(it, Difference::Restored(_))).collect();
-        if !restored.is_empty() {
-            let names: Vec<_> = restored.iter().map(|difference| difference.name()).collect();
-            session.say(&format!("{} would be put in force again: decommissioned so far", names.join(", ")));
-        }
-        let always = self.desired.prune || !restored.is_empty();
-        let asked = if always { Asked::Always } else { Asked::IfSomethingGoes };
-        let made = self.consent.carry_out(session, &edit, asked).map_err(|failure| placed(failure, &differences))?;
-        let Some(made) = made else { return Ok(ExitCode::SUCCESS) };
+        let found = self.desired.read(session)?;
+        let mut differences = Vec::new();
+        let made = self.consent.carry_out_anew(session, || {
+            // What is compared is what is planned: the plan is refused if the fleet has moved on by then.
+            let revision = session.client.ready()?.revision;
+            let comparison = self.desired.compare(session, &found)?;
+            self.tell(session, &comparison);
+            differences = comparison.differences;
+            let writes: Vec<_> = differences.iter().map(Difference::write).collect();
+            let restores = differences.iter().any(|difference| matches!(difference, Difference::Restored(_)));
+            let asked = if self.desired.prune || restores { Asked::Always } else { Asked::IfSomethingGoes };
+            Ok((Edit::batch(&writes).on(revision), asked))
+        });
+        let Some(made) = made.map_err(|failure| placed(failure, &differences))? else { return Ok(ExitCode::SUCCESS) };
         let names: Vec<_> = differences.iter().map(Difference::name).collect();
         let sentence = match differences.len() {
             0 => format!("nothing to change (revision {})", made.revision),
@@ -167,27 +167,40 @@ impl Apply {
         session.out.done(&sentence, &names, &made.body)?;
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Says what is about to be planned.
+    fn tell(&self, session: &Session, Comparison { differences, same }: &Comparison<'_>) {
+        let pruned = differences.iter().filter(|difference| matches!(difference, Difference::Pruned(..))).count();
+        let differ = differences.len() - pruned;
+        let (all, named) = (counted(differ + same, "document"), self.desired.named());
+        session.say(&format!("{all} in {named}: {differ} to write, {same} as they are, {pruned} to prune"));
+        let restored = differences.iter().filter(|difference| matches!(difference, Difference::Restored(_)));
+        let restored: Vec<_> = restored.map(Difference::name).collect();
+        if !restored.is_empty() {
+            output::talk(&format!("{} would be put in force again: decommissioned so far", restored.join(", ")));
+        }
+    }
 }
 
 /// In the order in which they can go: clusters before what only they had, and what depends on something before that.
-fn referrers_first(mut left: Vec<Difference<'_>>) -> Vec<Difference<'_>> {
-    let depends_on = |difference: &Difference<'_>, id: &str| match difference {
-        Difference::Pruned(_, document) => {
-            let ids = document.get("depends_on").and_then(Value::as_array);
-            ids.is_some_and(|ids| ids.iter().any(|on| on == id))
-        }
-        _ => false,
+fn referrers_first(pruned: Vec<Difference<'_>>) -> Vec<Difference<'_>> {
+    let dependencies = |difference: &Difference<'_>| match difference {
+        Difference::Pruned(_, document) => document.get("depends_on").and_then(Value::as_array).cloned(),
+        _ => None,
     };
-    let id = |difference: &Difference<'_>| match difference {
+    let name_of = |difference: &Difference<'_>| match difference {
         Difference::Pruned(_, document) => documents::id(document).to_owned(),
         other => other.name(),
     };
-    let mut ordered = Vec::new();
+    let is_needed = |id: &str, by: &[Difference<'_>]| by.iter().filter_map(dependencies).flatten().any(|on| on == id);
+    let needed: BTreeSet<_> = pruned.iter().filter_map(dependencies).flatten().map(|on| on.to_string()).collect();
+    // Most of them nothing depends on.
+    let (mut left, mut ordered): (Vec<_>, Vec<_>) =
+        pruned.into_iter().partition(|difference| needed.contains(&Value::from(name_of(difference)).to_string()));
     while !left.is_empty() {
         // In a circle, any is as good as another: the server says no.
-        let free = |at: &usize| !left.iter().any(|other| depends_on(other, &id(&left[*at])));
-        let next = (0..left.len()).find(free).unwrap_or(0);
-        ordered.push(left.remove(next));
+        let free = left.iter().position(|difference| !is_needed(&name_of(difference), &left));
+        ordered.push(left.remove(free.unwrap_or(0)));
     }
     ordered
 }
@@ -231,6 +244,9 @@ fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
         error.pointer = pointer;
         place.map_or_else(|| broken_rule(&error), |place| format!("{place}: {}", broken_rule(&error)))
     };
-    let details = failure.errors.iter().map(of).collect();
-    failure.details(details)
+    let details: Vec<_> = failure.errors.iter().map(of).collect();
+    match details.as_slice() {
+        [only] => failure.sentence(only.clone()),
+        _ => failure.details(details),
+    }
 }

@@ -5,14 +5,14 @@ use std::{path::PathBuf, process::ExitCode, str::FromStr};
 
 use clap::Args;
 use client::{BatchWrite, Edit, ResourceType};
-use model::{Map, Value};
+use model::{Map, Unambiguous, Value};
 use serde_json::json;
 
 use crate::{
     commands::references,
     completion,
     consent::{Asked, Consent},
-    documents::brief,
+    documents::{self, brief},
     failure::{Failure, Outcome, Result},
     files,
     plan::counted,
@@ -33,7 +33,7 @@ pub(crate) struct Attach {
 /// Flags that describe a document.
 pub(crate) trait Describe {
     /// The document: its id and what is said of it.
-    fn body(&self) -> Map;
+    fn body(&self) -> Result<Map>;
     fn attach(&self) -> &Attach;
 }
 
@@ -58,11 +58,11 @@ impl Namespace {
 }
 
 impl Describe for Namespace {
-    fn body(&self) -> Map {
-        let mut body = with_id(&self.id);
-        body.insert("labels".to_owned(), Value::Object(object(&self.label)));
-        body.insert("annotations".to_owned(), Value::Object(object(&self.annotation)));
-        body
+    fn body(&self) -> Result<Map> {
+        let mut body = documents::with_id(&self.id);
+        body.insert("labels".to_owned(), Value::Object(object(&self.label)?));
+        body.insert("annotations".to_owned(), Value::Object(object(&self.annotation)?));
+        Ok(body)
     }
 
     fn attach(&self) -> &Attach {
@@ -98,8 +98,8 @@ pub(crate) struct Component {
 }
 
 impl Describe for Component {
-    fn body(&self) -> Map {
-        let mut body = with_id(&self.id);
+    fn body(&self) -> Result<Map> {
+        let mut body = documents::with_id(&self.id);
         let texts = [
             ("component_path", &self.component_path),
             ("component_version", &self.component_version),
@@ -109,7 +109,7 @@ impl Describe for Component {
         body.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text.as_ref()?)))));
         body.extend(self.cluster_env_enabled.then(|| ("cluster_env_enabled".to_owned(), json!(true))));
         body.extend((!self.depends_on.is_empty()).then(|| ("depends_on".to_owned(), json!(self.depends_on))));
-        body
+        Ok(body)
     }
 
     fn attach(&self) -> &Attach {
@@ -156,12 +156,12 @@ pub(crate) struct Rolebinding {
 }
 
 impl Describe for Rolebinding {
-    fn body(&self) -> Map {
-        let mut body = with_id(&self.id);
+    fn body(&self) -> Result<Map> {
+        let mut body = documents::with_id(&self.id);
         body.extend(self.role.as_ref().map(|role| ("role".to_owned(), json!(role))));
         let subjects = self.subject.iter().map(|Subject(subject)| subject.clone()).collect();
         body.insert("subjects".to_owned(), Value::Array(subjects));
-        body
+        Ok(body)
     }
 
     fn attach(&self) -> &Attach {
@@ -195,11 +195,13 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let ty = session.clusters()?;
-        let mut body = with_id(&self.id);
+        let mut body = documents::with_id(&self.id);
         body.insert("cluster_name".to_owned(), json!(self.name.as_ref().unwrap_or(&self.id)));
         body.insert("cluster_dns".to_owned(), json!(self.dns));
         body.insert("environment".to_owned(), json!(self.environment));
-        body.extend((!self.label.is_empty()).then(|| ("labels".to_owned(), Value::Object(object(&self.label)))));
+        if !self.label.is_empty() {
+            body.insert("labels".to_owned(), Value::Object(object(&self.label)?));
+        }
         for Pair { key, value } in &self.assign {
             let list = session.definition(key)?.list.clone().unwrap_or_default();
             if let Value::Array(references) = body.entry(list).or_insert_with(|| json!([])) {
@@ -237,7 +239,7 @@ impl Any {
     }
 
     fn described(&self, ty: &ResourceType, id: &str) -> Result<Map> {
-        let mut body = with_id(id);
+        let mut body = documents::with_id(id);
         for Pair { key, value } in &self.field {
             let field = ty.field(key).ok_or_else(|| {
                 let known: Vec<_> = ty.properties().into_iter().flat_map(Map::keys).map(String::as_str).collect();
@@ -245,11 +247,17 @@ impl Any {
             })?;
             let value = match field["type"].as_str() {
                 Some("string") => json!(value),
-                kind => serde_json::from_str(value).map_err(|error| {
-                    Failure::usage(format!("--field {key}: the field is JSON ({}): {error}", kind.unwrap_or("any")))
-                })?,
+                kind => {
+                    let parsed = serde_json::from_str(value).map_err(|error| {
+                        Failure::usage(format!("--field {key}: the field is JSON ({}): {error}", kind.unwrap_or("any")))
+                    });
+                    let Unambiguous(value) = parsed?;
+                    value
+                }
             };
-            body.insert(key.clone(), value);
+            if body.insert(key.clone(), value).is_some() {
+                return Err(Failure::usage(format!("--field {key} is said twice")));
+            }
         }
         Ok(body)
     }
@@ -266,15 +274,11 @@ fn from_file(session: &Session, ty: &ResourceType, file: &PathBuf) -> Result<Map
 
 /// Creates what flags describe.
 pub(crate) fn described(session: &Session, ty: &str, flags: &impl Describe) -> Result<ExitCode> {
-    attached(session, session.ty(ty)?, flags.body(), flags.attach())
-}
-
-fn with_id(id: &str) -> Map {
-    Map::from_iter([("id".to_owned(), json!(id))])
+    attached(session, session.ty(ty)?, flags.body()?, flags.attach())
 }
 
 fn alone(session: &Session, ty: &ResourceType, body: Map, consent: Consent) -> Result<ExitCode> {
-    let name = crate::documents::name(ty, &body);
+    let name = documents::name(ty, &body);
     if let Some(made) = consent.carry_out(session, &Edit::create(ty, body), Asked::Never)? {
         session.out.done(&format!("{name} created (revision {})", made.revision), &[name], &made.body)?;
     }
@@ -289,7 +293,7 @@ fn attached(session: &Session, ty: &ResourceType, body: Map, attach: &Attach) ->
     if ty.is_cluster() {
         return Err(Failure::usage("a cluster is not given to a cluster"));
     }
-    let (name, id) = (crate::documents::name(ty, &body), crate::documents::id(&body).to_owned());
+    let (name, id) = (documents::name(ty, &body), documents::id(&body).to_owned());
     let known = match session.client.get(ty, &id, None) {
         Ok(known) => Some(known.body),
         Err(error) => match Failure::from(error) {

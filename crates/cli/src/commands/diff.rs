@@ -21,7 +21,8 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let comparison = self.desired.compare(session)?;
+        let found = self.desired.read(session)?;
+        let comparison = self.desired.compare(session, &found)?;
         for difference in &comparison.differences {
             let (before, after) = match difference {
                 Difference::Created(found) | Difference::Restored(found) => (None, Some(found.body.clone())),

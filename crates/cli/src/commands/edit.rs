@@ -46,7 +46,8 @@ impl Edit {
             let unchanged = text == shown || text.trim().is_empty();
             if unchanged && !typed {
                 fs::remove_file(&path)?;
-                return Err(Failure::failed(format!("{name} was not changed")));
+                session.say(&format!("{name} was not changed"));
+                return Ok(ExitCode::SUCCESS);
             }
             if unchanged {
                 return Err(kept(Failure::failed(format!("{name} was not changed")), &path));

@@ -1,5 +1,5 @@
 //! `fleet`: many clusters at once. A command is one patch over all clusters that the selector takes, so it is planned
-//! and made by the server as one change, on whatever the fleet is then.
+//! and made by the server as one change.
 
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use crate::{
     commands::{references::reference, versions::Versions},
     completion,
     consent::{Asked, Consent},
+    documents,
     failure::{Failure, Result},
     plan::counted,
     selector::Selector,
@@ -109,17 +110,17 @@ impl Fleet {
             }
             Self::Assign { definition: Definition { ty, id }, target } => {
                 let ty = session.definition(&ty)?;
-                target.patch(session, ty, &id, Having::Either, reference(ty, with_id(&id)))
+                target.patch(session, ty, &id, Having::Either, reference(ty, documents::with_id(&id)))
             }
             Self::Unassign { definition: Definition { ty, id }, target } => {
                 let ty = session.definition(&ty)?;
-                let mut gone = with_id(&id);
+                let mut gone = documents::with_id(&id);
                 gone.insert("$patch".to_owned(), json!("delete"));
                 target.patch(session, ty, &id, Having::Yes, reference(ty, gone))
             }
             Self::SetVersion { component, version, target } => {
                 let ty = session.definition("platform_component")?;
-                let mut versioned = with_id(&component);
+                let mut versioned = documents::with_id(&component);
                 if version.oci_tag.is_some() {
                     warn_of_charts(session, ty, &component)?;
                 }
@@ -148,10 +149,6 @@ fn warn_of_charts(session: &Session, ty: &ResourceType, component: &str) -> Resu
     Ok(())
 }
 
-fn with_id(id: &str) -> Map {
-    Map::from_iter([("id".to_owned(), json!(id))])
-}
-
 /// Whether clusters are meant that do not have the definition.
 #[derive(PartialEq, Eq)]
 enum Having {
@@ -171,7 +168,8 @@ impl Target {
         let found = session.client.list(clusters, &filters)?.len();
         if found == 0 {
             let having = if having == Having::Yes { format!(" that has {}/{id}", ty.kind) } else { String::new() };
-            let message = format!("the selector takes no cluster{having}");
+            let none = if self.all { "there is no cluster" } else { "the selector takes no cluster" };
+            let message = format!("{none}{having}");
             return Err(
                 Failure::failed(message).hint("flux-resourceset-cli cluster list -o wide shows fields and labels")
             );

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::{
     completion,
     consent::{Asked, Consent},
+    documents,
     failure::{Failure, Outcome, Result},
     plan::counted,
     session::Session,
@@ -22,7 +23,7 @@ pub(crate) fn reference(ty: &ResourceType, reference: Map) -> Map {
 
 /// Gives a cluster a definition.
 pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
-    let body = reference(ty, Map::from_iter([("id".to_owned(), json!(id))]));
+    let body = reference(ty, documents::with_id(id));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
 }
 

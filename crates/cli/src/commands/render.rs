@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use client::ResourceType;
-use model::Value;
+use model::{Map, Value};
 use serde_json::json;
 
 use crate::{
@@ -49,7 +49,9 @@ impl Render {
             let answer = session.client.inputs(&self.cluster, ty, self.revision);
             let answer = session.about(clusters, &self.cluster, answer)?;
             // Flux Operator refuses to render nothing; a cluster that has nothing is no failure.
-            let rendered: Vec<_> = list(&answer).filter(|input| input.get("enabled") != Some(&json!(false))).collect();
+            let is_component = ty.kind == model::ResourceType::COMPONENT;
+            let renders = |input: &&Map| !is_component || input.get("enabled") != Some(&json!(false));
+            let rendered: Vec<_> = list(&answer).filter(renders).collect();
             if rendered.is_empty() {
                 session.say(&format!("{}: nothing to render", ty.path));
                 continue;

@@ -154,6 +154,10 @@ fn pruning_is_by_selector_and_is_shown_first() {
     let names = stage.run(&["list", "namespace", "-o", "name"]).out;
     assert_eq!(names, "namespace/a\nnamespace/cert-manager\nnamespace/podinfo\nnamespace/traefik\n");
     assert_eq!(stage.feed(&["apply", "-f", "-", "--prune"], less).code, 2, "everything is never pruned");
+    stage.file("emptied/a.YAML", "# nothing\n");
+    stage.file("emptied/b.yaml", less);
+    let emptied = stage.run(&["apply", "-f", "emptied", "--prune", "--selector", "team=web", "--yes"]);
+    assert!(emptied.code == 1 && emptied.err.contains("emptied/a.YAML: there is no document in it"), "{emptied:?}");
     let nothing = stage.feed(&["apply", "-f", "-", "--prune", "--selector", "team=web", "--yes"], "");
     assert_eq!((nothing.code, stage.revision()), (1, 3), "an empty file prunes nothing");
 }
@@ -235,4 +239,33 @@ fn what_depends_on_something_is_pruned_before_it() {
     let prune = ["apply", "-f", "-", "--prune", "--selector", "component_version=old", "--yes"];
     stage.feed(&prune, &kept).good();
     assert_eq!(stage.run(&["component", "list", "-o", "name"]).out, "platform_component/z\n");
+}
+
+#[test]
+fn a_yes_to_pruning_is_for_what_the_selector_takes_then() {
+    let stage = Stage::seeded(&large());
+    let kept = stage.run(&["export", "clusters"]).good().out;
+    // All clusters of the environment but two are in the file.
+    let kept: Vec<_> =
+        kept.split("---\n").filter(|text| !text.contains("id: c0001\n") && !text.contains("id: c0004\n")).collect();
+    let file = stage.file("clusters.yaml", &kept.join("---\n"));
+    let mut terminal = stage.terminal(120, &["apply", "-f", &file, "--prune", "--selector", "environment=qa"]);
+    terminal.wait_for("Go on with", 1);
+    stage.run(&["cluster", "patch", "c0004", "-p", "environment: prod"]).good();
+    terminal.enter("y\n");
+    terminal.wait_for("Go on with", 2);
+    terminal.enter("y\n");
+    terminal.finish().good();
+    assert_eq!(stage.run(&["cluster", "get", "c0001"]).code, 3, "it was agreed that this one goes");
+    stage.run(&["cluster", "get", "c0004"]).good();
+}
+
+#[test]
+fn the_guard_that_goes_is_shown() {
+    let stage = Stage::demo();
+    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true, node_count: 1}"]).good();
+    let patch = "{node_count: 2, vm_image: b, k0s_version: c, deletion_protection: false}";
+    let refused = stage.run(&["cluster", "patch", "demo-cluster-01", "-p", patch]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("cluster is not protected any more, changes"), "{}", refused.err);
 }

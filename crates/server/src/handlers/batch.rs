@@ -91,6 +91,9 @@ fn edit(draft: &mut Draft<'_>, registry: &Registry, entry: &Entry) -> Result<(),
         Entry::Create { kind, body } => draft.create(type_of(registry, kind)?, body.clone()).map(drop),
         Entry::Put { kind, id, body } => {
             let (ty, id) = (type_of(registry, kind)?, parse(id)?);
+            if ["id", "_id"].iter().filter_map(|name| body.get(*name)).any(|said| said != id.as_str()) {
+                return Err(FieldError::new("/id", "id", "the body's id is not that of the write").into());
+            }
             match draft.replace(ty, &id, body.clone()) {
                 Err(EditError::NotFound { .. } | EditError::Decommissioned(_)) => {
                     let mut body = body.clone();

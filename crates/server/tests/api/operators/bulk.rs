@@ -31,6 +31,14 @@ fn a_batch_is_one_change_and_all_or_nothing() {
     assert_eq!((answer.status, pointers), (422, vec![json!("/writes/1"), json!("/writes/2")]), "{}", answer.body);
     assert_eq!(server.get("/namespaces/other").status, 404, "nothing of it was done");
     assert_eq!(server.post("/batch", &json!({"writes": [{"op": "explode"}]})).status, 400);
+    let other = json!({"writes": [{"op": "put", "kind": "namespace", "id": "one", "body": {"id": "two"}}]});
+    let answer = server.post("/batch", &other);
+    assert_eq!(
+        (answer.status, &answer.json()["errors"][0]["pointer"]),
+        (422, &json!("/writes/0/id")),
+        "{}",
+        answer.body
+    );
     let unknown = server.post("/batch", &json!({"writes": [{"op": "delete", "kind": "gateway", "id": "x"}]}));
     assert_eq!((unknown.status, &unknown.json()["errors"][0]["pointer"]), (422, &json!("/writes/0/kind")));
 }
@@ -168,6 +176,18 @@ fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
     let plan = server.post("/batch?dry_run=true", &swap).json();
     assert_eq!(plan["clusters"][1]["inputs"]["namespaces"]["removed"], json!(["shared"]), "{plan}");
     assert_eq!(plan["clusters"][0]["inputs"]["namespaces"]["removed"], json!([]));
+
+    // What the new owner has disabled is lost as well.
+    let disable = json!({"platform_components": [{"id": "app", "enabled": false}]});
+    let patched = server.write(
+        "PATCH",
+        "/clusters/c00001",
+        &disable,
+        &[("content-type", "application/strategic-merge-patch+json")],
+    );
+    assert_eq!(patched.status, 200, "{}", patched.body);
+    let plan = server.post("/batch?dry_run=true", &swap).json();
+    assert_eq!(plan["clusters"][1]["inputs"]["platform-components"]["removed"], json!(["app"]), "{plan}");
 }
 
 #[test]
