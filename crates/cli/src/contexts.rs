@@ -29,6 +29,8 @@ pub(crate) const CONFIG: &str = "FLUX_API_CONFIG";
 const TOKEN: &str =
     "a token is {env: VARIABLE}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}; the token itself does not belong here";
 
+const CONTEXT: &str = "the file has current (a name) and contexts, each of which has url, token and write_token";
+
 /// All contexts, and the one that is used.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -118,8 +120,12 @@ impl Contexts {
         let place = |line: usize, what: &str| Failure::failed(format!("{}:{line}: {what}", path.display()));
         let located = yaml::read(&text).map_err(|error| place(error.line, &error.message))?;
         model::decode(&located.value).map_err(|error| {
-            // What stands where a token's source should be may be the token.
-            let message = if error.pointer.contains("token") { TOKEN } else { &error.message };
+            // What stands in a wrong place may be a token; only the names of fields are told.
+            let message = match error.message.as_str() {
+                _ if error.pointer.contains("token") => TOKEN,
+                told if told.starts_with("unknown field") || told.starts_with("missing field") => told,
+                _ => CONTEXT,
+            };
             place(located.line(&error.pointer), message)
         })
     }

@@ -167,7 +167,7 @@ fn hint(status: u16, code: &str) -> Option<&'static str> {
         (403, _) => "changes need the write token: set FLUX_API_WRITE_TOKEN, or the context's write_token",
         (_, "exists") => "to change what is there, use apply, edit or patch",
         (_, "referenced") => {
-            "delete with --cascade to take it away from these clusters too; --dry-run shows what they lose"
+            "take it away from these first, or delete it with delete --cascade; --dry-run shows what they lose"
         }
         (_, "protected") => "flux-resourceset-cli patch cluster ID -p '{\"deletion_protection\": false}'",
         (_, "decommissioned") => "flux-resourceset-cli cluster restore ID brings a decommissioned cluster back",

@@ -7,7 +7,7 @@ use client::{ClusterPlan, DocumentPlan, Plan, Totals};
 use crate::{
     failure::Result,
     output::{BAD, CHANGED, GOOD, STRONG, Shown},
-    table::Table,
+    table::{Table, one_line},
 };
 
 /// More lines than these are counted and not told.
@@ -70,7 +70,8 @@ fn happening(document: &DocumentPlan) -> String {
         (_, diff) => {
             let guard =
                 if is_unguarded(document) { format!(" {BAD}is not protected any more{BAD:#},") } else { String::new() };
-            let pointers: Vec<_> = diff.iter().map(|difference| difference.pointer.as_str()).collect();
+            // What stands in a document must not be able to write over the plan.
+            let pointers: Vec<_> = diff.iter().map(|difference| one_line(&difference.pointer)).collect();
             format!("{kind}{guard} {CHANGED}changes{CHANGED:#} {}", shortened(&pointers, 3))
         }
     }

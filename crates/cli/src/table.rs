@@ -76,7 +76,8 @@ impl Table {
     }
 }
 
-fn one_line(text: &str) -> String {
+/// The text without signs that a terminal obeys.
+pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

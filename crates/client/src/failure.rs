@@ -26,7 +26,7 @@ pub enum ClientError {
         cause: String,
     },
     /// A change was sent, and nobody knows what became of it.
-    #[error("{url} did not answer as it should: {cause}; the change may have been made")]
+    #[error("{url} did not answer as it should: {cause}")]
     Uncertain {
         /// The server.
         url: String,

@@ -236,7 +236,7 @@ impl Client {
         };
         sent.map_err(|error| {
             let (url, cause) = (self.base.clone(), cause(&error));
-            if ask.writes && was_sent(&error) {
+            if ask.writes && !ask.repeatable && was_sent(&error) {
                 ClientError::Uncertain { url, cause }
             } else {
                 ClientError::Unreachable { url, cause }
@@ -272,7 +272,7 @@ impl Client {
         if !ask.writes || ask.repeatable || ours {
             return error;
         }
-        ClientError::Uncertain { url: self.base.clone(), cause: error.to_string() }
+        ClientError::Uncertain { url: self.base.clone(), cause: plainly(&error) }
     }
 
     fn strange(&self, cause: &str) -> ClientError {
@@ -286,6 +286,15 @@ fn cause(error: &ureq::Error) -> String {
         ureq::Error::Io(error) => error.to_string(),
         ureq::Error::Timeout(_) => "there was no answer in time".to_owned(),
         ureq::Error::HostNotFound => "there is no such host".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Without the address, which is said already.
+fn plainly(error: &ClientError) -> String {
+    match error {
+        ClientError::Interrupted { cause, .. } | ClientError::Strange { cause, .. } => cause.clone(),
+        ClientError::Refused(problem) => format!("status {}", problem.status),
         other => other.to_string(),
     }
 }

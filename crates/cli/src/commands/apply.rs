@@ -16,7 +16,7 @@ use model::{FieldError, Map, Value};
 use crate::{
     consent::{Asked, Consent},
     documents,
-    failure::{Failure, Result, broken_rule},
+    failure::{Failure, Outcome, Result, broken_rule},
     files::{self, Found},
     output::{self, BAD, CHANGED, GOOD},
     plan::counted,
@@ -246,7 +246,8 @@ fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
     };
     let details: Vec<_> = failure.errors.iter().map(of).collect();
     match details.as_slice() {
-        [only] => failure.sentence(only.clone()),
+        // A rule that is broken alone is the sentence itself; what is in the way of a delete is a detail.
+        [only] if failure.is(Outcome::Failed) => failure.sentence(only.clone()),
         _ => failure.details(details),
     }
 }

@@ -55,6 +55,10 @@ impl Edit {
             typed = true;
             let saved = read(&text).and_then(|body| self.save(session, ty, &fetched.etag, &fetched.body, body));
             match saved {
+                Ok(()) if self.consent.dry_run => {
+                    session.say(&format!("what you wrote is in {}", path.display()));
+                    return Ok(ExitCode::SUCCESS);
+                }
                 Ok(()) => {
                     fs::remove_file(&path)?;
                     return Ok(ExitCode::SUCCESS);

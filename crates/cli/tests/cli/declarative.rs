@@ -269,3 +269,19 @@ fn the_guard_that_goes_is_shown() {
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("cluster is not protected any more, changes"), "{}", refused.err);
 }
+
+#[test]
+fn a_name_in_a_document_cannot_write_over_a_plan() {
+    let stage = Stage::demo();
+    let plan = stage.run(&[
+        "cluster",
+        "patch",
+        "demo-cluster-01",
+        "-p",
+        "{\"patches\": {\"podinfo\": {\"k\\u001bc\\rx\": \"a\"}}}",
+        "--dry-run",
+        "-o",
+        "table",
+    ]);
+    assert!(!plan.out.contains(['\u{1b}', '\r']), "{:?}", plan.out);
+}

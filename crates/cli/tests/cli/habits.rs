@@ -71,6 +71,12 @@ fn contexts_name_servers_and_where_their_tokens_are() {
             "{broken:?}"
         );
     }
+    let path = stage.file("secret.yaml", "contexts:\n  a: s3cr3t\n");
+    let broken = run(&["--config", &path, "config", "list"]);
+    assert!(
+        broken.0 == 1 && broken.2.contains("secret.yaml:2: the file has") && !broken.2.contains("s3cr3t"),
+        "{broken:?}"
+    );
     for wrong in [&["--url", "http://user:s3cr3t@x"][..], &["--url", &url, "--token-env", "s3cr3t-token"]] {
         let refused = run(&[&["config", "set", "wrong"][..], wrong].concat());
         assert!(refused.0 == 2 && !refused.2.contains("s3cr3t"), "{refused:?}");
