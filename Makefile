@@ -19,7 +19,7 @@ format: ## Check the format
 	cargo fmt --all --check
 
 lint: ## Check the lints
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 unit: ## Run the tests
 	cargo test --locked --workspace

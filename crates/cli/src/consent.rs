@@ -5,7 +5,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::Args;
-use client::{ClientError, Edit, Made, Plan};
+use client::{ClientError, Edit, Made};
+use model::Plan;
 
 use crate::{
     failure::{Failure, Result},

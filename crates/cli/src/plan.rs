@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use client::{ClusterPlan, DocumentPlan, Plan, Totals};
+use model::{ClusterPlan, DocumentPlan, Id, InputPlan, Plan, Totals};
 
 use crate::{
     failure::Result,
@@ -31,7 +31,7 @@ pub(crate) fn text(plan: &Plan) -> String {
     text += &grouped(plan.documents.iter().map(|document| Told {
         loses: document.op != "put" || is_unguarded(document),
         what: happening(document),
-        id: &document.id,
+        id: document.id.as_str(),
     }));
     if plan.clusters.is_empty() {
         text.push_str("No cluster would get anything else.\n");
@@ -42,15 +42,11 @@ pub(crate) fn text(plan: &Plan) -> String {
     text += &grouped(plan.clusters.iter().map(|cluster| Told {
         loses: cluster.inputs.values().any(|inputs| !inputs.removed.is_empty()),
         what: inputs(cluster),
-        id: &cluster.id,
+        id: cluster.id.as_str(),
     }));
     let removed = plan.removed();
     if removed > 0 {
-        let _ = writeln!(
-            text,
-            "{BAD}Flux deletes what {} rendered.{BAD:#}",
-            counted(usize::try_from(removed).unwrap_or(usize::MAX), "removed input")
-        );
+        let _ = writeln!(text, "{BAD}Flux deletes what {} rendered.{BAD:#}", counted(removed, "removed input"));
     }
     text
 }
@@ -63,7 +59,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 /// What would happen to a document, without its id.
 fn happening(document: &DocumentPlan) -> String {
     let kind = &document.kind;
-    match (document.op.as_str(), document.diff.as_slice()) {
+    match (&*document.op, document.diff.as_slice()) {
         ("retire", _) => format!("{kind} {BAD}is decommissioned{BAD:#}"),
         ("remove", _) => format!("{kind} {BAD}is removed{BAD:#}"),
         (_, [only]) if only.pointer.is_empty() && only.before.is_none() => format!("{kind} {GOOD}is created{GOOD:#}"),
@@ -116,7 +112,7 @@ pub(crate) fn is_same(one: &Plan, other: &Plan) -> Result<bool> {
 
 fn totals(plan: &Plan) -> String {
     let rows = || plan.totals.iter();
-    let number = |of: fn(&Totals) -> u64| rows().map(move |(_, totals)| of(totals).to_string());
+    let number = |of: fn(&Totals) -> usize| rows().map(move |(_, totals)| of(totals).to_string());
     Table::default()
         .key("ENVIRONMENT", rows().map(|(environment, _)| environment.clone()))
         .key("CLUSTERS", number(|totals| totals.clusters))
@@ -128,8 +124,8 @@ fn totals(plan: &Plan) -> String {
 
 /// `platform-components +grafana ~podinfo -traefik`
 fn inputs(cluster: &ClusterPlan) -> String {
-    let of_type = |(path, plan): (&String, &client::InputPlan)| {
-        let marked = |ids: &[String], mark: char, style: anstyle::Style| {
+    let of_type = |(path, plan): (&String, &InputPlan)| {
+        let marked = |ids: &[Id], mark: char, style: anstyle::Style| {
             let ids: Vec<_> = ids.iter().map(|id| format!("{mark}{id}")).collect();
             // What goes is told in full.
             let most = if mark == '-' { ids.len() } else { 5 };

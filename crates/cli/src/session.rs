@@ -225,6 +225,8 @@ impl Session {
     /// Shows that work goes on, where somebody watches.
     pub(crate) fn working(&self, what: &str) -> ProgressBar {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        // One change has no parts to count, but it can be told for how long it has been made.
+        let bar = bar.with_style(style("{spinner} {msg}, {elapsed}", ProgressStyle::default_spinner()));
         let bar = bar.with_message(what.to_owned()).with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
@@ -233,11 +235,14 @@ impl Session {
     /// Shows how far work has come.
     pub(crate) fn counting(&self, what: &str, all: u64) -> ProgressBar {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new(all) };
-        // The template is a constant: if it were wrong, the bar would only look plain.
-        let style =
-            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}").unwrap_or(ProgressStyle::default_bar());
+        let style = style("{msg} {wide_bar} {pos}/{len}", ProgressStyle::default_bar());
         bar.with_style(style).with_message(what.to_owned()).with_finish(ProgressFinish::AndClear)
     }
+}
+
+/// A template is a constant: if it were wrong, the bar would only look plain.
+fn style(template: &str, plain: ProgressStyle) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or(plain)
 }
 
 /// The name of a type for a short one.

@@ -1,7 +1,5 @@
 //! What the server says, as it says it.
 
-use std::collections::BTreeMap;
-
 use model::{Map, Value};
 use serde::{Deserialize, Serialize};
 
@@ -140,88 +138,4 @@ pub struct Ready {
     pub age_seconds: f64,
     /// How it stands with the log.
     pub store: String,
-}
-
-/// A change, told before it is made.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Plan {
-    /// Always true.
-    pub dry_run: bool,
-    /// The revision on which the plan was made.
-    pub revision: u64,
-    /// The documents that would be written.
-    pub documents: Vec<DocumentPlan>,
-    /// The clusters that would get something else.
-    pub clusters: Vec<ClusterPlan>,
-    /// How many, by environment.
-    pub totals: BTreeMap<String, Totals>,
-}
-
-/// What would happen to a document.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct DocumentPlan {
-    /// Its kind.
-    pub kind: String,
-    /// Its id.
-    pub id: String,
-    /// `put`, `retire` or `remove`.
-    pub op: String,
-    /// Every value that would be another.
-    pub diff: Vec<Difference>,
-}
-
-/// A value before and after.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Difference {
-    /// Where.
-    pub pointer: String,
-    /// The value before, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Value>,
-    /// The value after, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Value>,
-}
-
-/// What a cluster would get differently.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ClusterPlan {
-    /// The cluster.
-    pub id: String,
-    /// Its environment.
-    pub environment: String,
-    /// By the path of the type.
-    pub inputs: BTreeMap<String, InputPlan>,
-}
-
-/// Inputs that would come, change or go.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct InputPlan {
-    /// Would come.
-    pub added: Vec<String>,
-    /// Would change.
-    pub changed: Vec<String>,
-    /// Would go: Flux deletes what they rendered.
-    pub removed: Vec<String>,
-}
-
-/// Counts.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub struct Totals {
-    /// Clusters that would get something else.
-    pub clusters: u64,
-    /// Inputs that would come.
-    pub added: u64,
-    /// Inputs that would change.
-    pub changed: u64,
-    /// Inputs that would go.
-    pub removed: u64,
-}
-
-impl Plan {
-    /// How many inputs would go, over all environments.
-    #[must_use]
-    pub fn removed(&self) -> u64 {
-        self.totals.values().map(|totals| totals.removed).sum()
-    }
 }

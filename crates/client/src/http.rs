@@ -10,7 +10,9 @@ use ureq::{
     tls::{RootCerts, TlsConfig},
 };
 
-use crate::{ClientError, Edit, Fetched, Made, Plan, Problem, Query, stream::Changes};
+use model::Plan;
+
+use crate::{ClientError, Edit, Fetched, Made, Problem, Query, stream::Changes};
 
 /// A bearer token; it cannot be printed.
 #[derive(Clone)]

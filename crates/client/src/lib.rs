@@ -11,8 +11,7 @@ mod resource_type;
 mod stream;
 
 pub use answer::{
-    Change, ChangeWithDocuments, ClusterPlan, Difference, DocumentPlan, DocumentProblem, Fetched, Heading,
-    HistoryEntry, InputPlan, Made, Plan, Ready, Totals, Write, Written,
+    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, Ready, Write, Written,
 };
 pub use edit::{BatchWrite, Edit, PatchKind};
 pub use failure::{ClientError, Problem};

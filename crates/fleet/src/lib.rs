@@ -23,7 +23,7 @@ pub use cluster::{Cluster, Reference};
 pub use definition::Definition;
 pub use draft::{Draft, EditError};
 pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal};
-pub use plan::{ClusterPlan, Difference, DocumentPlan, InputPlan, Plan, Totals};
+pub use plan::plan;
 pub use problems::{Problem, Rule};
 pub use publish::{BackInTime, Reader, Writer, fleet};
 pub use review::{Objections, review};

@@ -2,121 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use model::{Id, Kind, Op, Value, Write, yaml};
-use serde::Serialize;
+use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Op, Plan, Value, Write, yaml};
 
 use crate::{Snapshot, order::Delivery, review::affected};
 
-/// A change, told before it is made.
-#[derive(Debug, Serialize)]
-pub struct Plan {
-    /// Always true: nothing was written.
-    pub dry_run: bool,
-    /// The revision on which the plan was made.
-    pub revision: u64,
-    /// The documents that would be written.
-    pub documents: Vec<DocumentPlan>,
-    /// The clusters that would get something else.
-    pub clusters: Vec<ClusterPlan>,
-    /// How many clusters and inputs, by environment.
-    pub totals: BTreeMap<String, Totals>,
-}
-
-/// What would happen to a document.
-#[derive(Debug, Serialize)]
-pub struct DocumentPlan {
-    /// The kind.
-    pub kind: Kind,
-    /// The id.
-    pub id: Id,
-    /// `put`, `retire` or `remove`.
-    pub op: &'static str,
-    /// Every value that would be another.
-    pub diff: Vec<Difference>,
-}
-
-/// One value before and after; one that is missing was not or would not be there.
-#[derive(Debug, Serialize)]
-pub struct Difference {
-    /// A JSON pointer.
-    pub pointer: String,
-    /// The value before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Value>,
-    /// The value after.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Value>,
-}
-
-/// What a cluster would get differently.
-#[derive(Debug, Serialize)]
-pub struct ClusterPlan {
-    /// The cluster.
-    pub id: Id,
-    /// Its environment.
-    pub environment: String,
-    /// By type.
-    pub inputs: BTreeMap<String, InputPlan>,
-}
-
-/// The ids of inputs that would come, change or go.
-#[derive(Debug, Default, Serialize)]
-pub struct InputPlan {
-    /// Flux would create what these render.
-    pub added: Vec<Id>,
-    /// Flux would apply what these render anew; or they come or go, and render nothing.
-    pub changed: Vec<Id>,
-    /// Flux would delete what these rendered.
-    pub removed: Vec<Id>,
-}
-
-/// Counts.
-#[derive(Debug, Default, Serialize)]
-pub struct Totals {
-    /// Clusters that would get something else.
-    pub clusters: usize,
-    /// Inputs that would come.
-    pub added: usize,
-    /// Inputs that would change.
-    pub changed: usize,
-    /// Inputs that would go.
-    pub removed: usize,
-}
-
-impl Plan {
-    /// The plan of the step from one snapshot to the next.
-    #[must_use]
-    pub fn of(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Self {
-        let documents = writes.iter().map(|write| document_plan(before, write)).collect();
-        let mut plan = Self {
-            dry_run: true,
-            revision: before.revision().0,
-            documents,
-            clusters: Vec::new(),
-            totals: BTreeMap::new(),
-        };
-        for (id, types) in affected(before, after, writes) {
-            let inputs: BTreeMap<_, _> = after
-                .registry()
-                .definitions()
-                .filter(|ty| types.contains(&ty.position))
-                .filter_map(|ty| Some((ty.path.clone(), input_plan(before, after, &id, ty)?)))
-                .collect();
-            if inputs.is_empty() {
-                continue;
-            }
-            let environment = environment(after, &id).or_else(|| environment(before, &id)).unwrap_or_default();
-            let totals = plan.totals.entry(environment.clone()).or_default();
-            totals.clusters += 1;
-            for input in inputs.values() {
-                totals.added += input.added.len();
-                totals.changed += input.changed.len();
-                totals.removed += input.removed.len();
-            }
-            plan.clusters.push(ClusterPlan { id, environment, inputs });
+/// The plan of the step from one snapshot to the next.
+#[must_use]
+pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
+    let documents = writes.iter().map(|write| document_plan(before, write)).collect();
+    let mut plan =
+        Plan { dry_run: true, revision: before.revision().0, documents, clusters: Vec::new(), totals: BTreeMap::new() };
+    for (id, types) in affected(before, after, writes) {
+        let inputs: BTreeMap<_, _> = after
+            .registry()
+            .definitions()
+            .filter(|ty| types.contains(&ty.position))
+            .filter_map(|ty| Some((ty.path.clone(), input_plan(before, after, &id, ty)?)))
+            .collect();
+        if inputs.is_empty() {
+            continue;
         }
-        plan
+        let environment = environment(after, &id).or_else(|| environment(before, &id)).unwrap_or_default();
+        let totals = plan.totals.entry(environment.clone()).or_default();
+        totals.clusters += 1;
+        for input in inputs.values() {
+            totals.added += input.added.len();
+            totals.changed += input.changed.len();
+            totals.removed += input.removed.len();
+        }
+        plan.clusters.push(ClusterPlan { id, environment, inputs });
     }
+    plan
 }
 
 fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
@@ -133,7 +49,7 @@ fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {
     let (was, is) = (known.and_then(|document| said(&document.op())), said(&write.op));
     let mut diff = Vec::new();
     compare("", was.as_ref(), is.as_ref(), &mut diff);
-    DocumentPlan { kind: write.kind.clone(), id: write.id.clone(), op: write.op.name(), diff }
+    DocumentPlan { kind: write.kind.clone(), id: write.id.clone(), op: write.op.name().into(), diff }
 }
 
 /// Tells values apart, as deep as both are objects.

@@ -4,7 +4,7 @@
 
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// Gives a newtype over shared text the traits that make it usable as a key and in answers.
 macro_rules! shared_text {
@@ -42,6 +42,12 @@ macro_rules! shared_text {
 pub struct Kind(Arc<str>);
 shared_text!(Kind);
 
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self::from(text.as_str()))
+    }
+}
+
 impl From<&str> for Kind {
     fn from(text: &str) -> Self {
         Self(text.into())
@@ -55,6 +61,12 @@ impl From<&str> for Kind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(Arc<str>);
 shared_text!(Id);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
 
 /// Why a text is not an id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -8,9 +8,9 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
-use fleet::{Draft, EditError, Objections, Plan, Snapshot, review};
+use fleet::{Draft, EditError, Objections, Snapshot, plan, review};
 use jiff::Timestamp;
-use model::{Change, FieldError, Revision, Write};
+use model::{Change, FieldError, Plan, Revision, Write};
 use store::AppendError;
 
 use crate::{App, access::WriteAccess, failure::Failure};
@@ -58,7 +58,7 @@ pub(crate) async fn write<T>(
             let value = edit(&mut draft)?;
             let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
             let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
-            let plan = dry_run.then(|| Plan::of(&fleet, &next, &change.writes));
+            let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
             Ok((change, value, plan))
         });
         let (change, value, plan) = match thought {

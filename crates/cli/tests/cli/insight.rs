@@ -103,4 +103,11 @@ fn inputs_status_and_problems_are_shown() {
         (&json!(1), &json!("following"), &json!(0))
     );
     assert_eq!(stage.run(&["problems"]).json(), json!([]));
+
+    let cluster = json!({
+        "id": "c", "cluster_name": "c", "cluster_dns": "c.example", "environment": "dev", "namespaces": [{"id": "ghost"}]
+    });
+    let stage = Stage::seeded(&json!({"clusters": [cluster]}));
+    assert_snapshot!("problems", stage.run(&["problems", "-o", "table"]).good().out);
+    assert_eq!(stage.run(&["status"]).json()["problems"], 1);
 }

@@ -7,6 +7,7 @@ mod failures;
 mod fleet;
 mod habits;
 mod insight;
+#[cfg(feature = "flux-operator")]
 mod render;
 mod specification;
 mod stage;

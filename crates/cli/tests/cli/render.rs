@@ -1,5 +1,5 @@
-//! The manifests that clusters make of their inputs, by the real Flux Operator's tool. `make render` builds it and runs
-//! these.
+//! The manifests that clusters make of their inputs, by the real Flux Operator's tool. It takes Go to build it, so these
+//! have a lane of their own: `make render`.
 
 use std::fs;
 
@@ -13,7 +13,6 @@ fn render(stage: &Stage, arguments: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "needs flux-operator: make render"]
 fn the_demo_is_rendered() {
     let stage = Stage::demo();
     assert_snapshot!("render-namespaces", render(&stage, &["namespaces"]));
@@ -24,7 +23,6 @@ fn the_demo_is_rendered() {
 }
 
 #[test]
-#[ignore = "needs flux-operator: make render"]
 fn an_artifact_becomes_a_kustomization_and_hostile_values_stay_values() {
     let stage = Stage::demo();
     let create = [
@@ -53,7 +51,6 @@ fn an_artifact_becomes_a_kustomization_and_hostile_values_stay_values() {
 }
 
 #[test]
-#[ignore = "needs flux-operator: make render"]
 fn a_cluster_that_has_nothing_renders_nothing() {
     let stage = Stage::demo();
     let disabled = "platform_components: [{id: traefik, enabled: false}, {id: podinfo, enabled: false}, {id: cert-manager, enabled: false}]";
@@ -62,7 +59,6 @@ fn a_cluster_that_has_nothing_renders_nothing() {
 }
 
 #[test]
-#[ignore = "needs flux-operator: make render"]
 fn an_added_type_brings_its_template() {
     let example = |path: &str| fs::read_to_string(harness::repository(path)).unwrap();
     let types = tempfile::tempdir().unwrap();

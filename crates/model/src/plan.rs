@@ -1,0 +1,92 @@
+//! What a change would do, told before it is made: to documents, and to what each cluster gets. The fleet computes it,
+//! the API serves it, and clients read it.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Id, Kind, Value};
+
+/// A change, told before it is made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Always true: nothing was written.
+    pub dry_run: bool,
+    /// The revision on which the plan was made.
+    pub revision: u64,
+    /// The documents that would be written.
+    pub documents: Vec<DocumentPlan>,
+    /// The clusters that would get something else.
+    pub clusters: Vec<ClusterPlan>,
+    /// How many clusters and inputs, by environment.
+    pub totals: BTreeMap<String, Totals>,
+}
+
+/// What would happen to a document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DocumentPlan {
+    /// The kind.
+    pub kind: Kind,
+    /// The id.
+    pub id: Id,
+    /// `put`, `retire` or `remove`.
+    pub op: Cow<'static, str>,
+    /// Every value that would be another.
+    pub diff: Vec<Difference>,
+}
+
+/// One value before and after; one that is missing was not or would not be there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Difference {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// The value before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The value after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What a cluster would get differently.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClusterPlan {
+    /// The cluster.
+    pub id: Id,
+    /// Its environment.
+    pub environment: String,
+    /// By type.
+    pub inputs: BTreeMap<String, InputPlan>,
+}
+
+/// The ids of inputs that would come, change or go.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct InputPlan {
+    /// Flux would create what these render.
+    pub added: Vec<Id>,
+    /// Flux would apply what these render anew; or they come or go, and render nothing.
+    pub changed: Vec<Id>,
+    /// Flux would delete what these rendered.
+    pub removed: Vec<Id>,
+}
+
+/// Counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Clusters that would get something else.
+    pub clusters: usize,
+    /// Inputs that would come.
+    pub added: usize,
+    /// Inputs that would change.
+    pub changed: usize,
+    /// Inputs that would go.
+    pub removed: usize,
+}
+
+impl Plan {
+    /// How many inputs would go, over all environments.
+    #[must_use]
+    pub fn removed(&self) -> usize {
+        self.totals.values().map(|totals| totals.removed).sum()
+    }
+}
