@@ -2,10 +2,13 @@
 //! to, and it is made on the fleet for which it was planned. If others were faster, it is planned again, and asked again
 //! where the plan has become another one.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
 
 use clap::Args;
-use client::{ClientError, Edit, Made};
+use client::{ClientError, Edit, Made, ResourceType};
 use model::Plan;
 
 use crate::{
@@ -36,10 +39,32 @@ pub(crate) enum Asked {
     Always,
 }
 
+/// A change, and what is said of it.
+pub(crate) struct Deed<'a> {
+    pub(crate) edit: Edit,
+    pub(crate) asked: Asked,
+    /// What is said once it is done, before the revision.
+    pub(crate) done: String,
+    /// What it was done to.
+    pub(crate) names: Vec<String>,
+    /// The documents that a person has named, one of which may not be there.
+    pub(crate) named: Vec<(&'a ResourceType, &'a str)>,
+}
+
 /// How often others may be faster.
 const TRIES: u32 = 20;
 
 impl Consent {
+    /// Does something and says so or, if it concerns what is not there, says what may have been meant.
+    pub(crate) fn perform(self, session: &Session, deed: Deed<'_>) -> Result<ExitCode> {
+        let Deed { edit, asked, done, names, named } = deed;
+        let made = self.carry_out(session, &edit, asked).map_err(|failure| session.missing(failure, named))?;
+        if let Some(made) = made {
+            session.out.done(&format!("{done} (revision {})", made.revision), &names, &made.body)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Plans, shows, asks and makes a change, as far as each is wanted. None where nothing was done.
     pub(crate) fn carry_out(self, session: &Session, edit: &Edit, asked: Asked) -> Result<Option<Made>> {
         if asked == Asked::Never && !self.dry_run {

@@ -34,7 +34,7 @@ pub(crate) fn with_id(id: &str) -> Map {
 
 /// `kind/id`
 pub(crate) fn name(ty: &ResourceType, document: &Map) -> String {
-    format!("{}/{}", ty.kind, id(document))
+    ty.name(id(document))
 }
 
 /// A document's id; every document that a server gives has one.

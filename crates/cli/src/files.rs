@@ -32,7 +32,7 @@ pub(crate) struct Found<'a> {
 impl Found<'_> {
     /// `kind/id`
     pub(crate) fn name(&self) -> String {
-        format!("{}/{}", self.ty.kind, self.id)
+        self.ty.name(&self.id)
     }
 }
 

@@ -37,6 +37,12 @@ impl ResourceType {
         self.kind == model::ResourceType::CLUSTER
     }
 
+    /// What a document of it is called: `kind/id`.
+    #[must_use]
+    pub fn name(&self, id: &str) -> String {
+        format!("{}/{id}", self.kind)
+    }
+
     /// The schemas of its fields, in the order in which they are declared.
     #[must_use]
     pub fn properties(&self) -> Option<&Map> {

@@ -9,7 +9,7 @@ use model::Value;
 use crate::{
     commands::diff,
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::Result,
     output::{self, Format, Shown},
     plan::shortened,
@@ -208,9 +208,7 @@ fn show(session: &Session, revision: u64) -> Result<ExitCode> {
 }
 
 fn revert(session: &Session, revision: u64, consent: Consent) -> Result<ExitCode> {
-    if let Some(made) = consent.carry_out(session, &Edit::revert_change(revision), Asked::IfSomethingGoes)? {
-        let sentence = format!("change {revision} is undone (revision {})", made.revision);
-        session.out.done(&sentence, &[made.revision.to_string()], &made.body)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (edit, done) = (Edit::revert_change(revision), format!("change {revision} is undone"));
+    let (asked, names) = (Asked::IfSomethingGoes, vec![revision.to_string()]);
+    consent.perform(session, Deed { edit, asked, done, names, named: Vec::new() })
 }

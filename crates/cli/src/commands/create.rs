@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     commands::references,
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     documents::{self, brief},
     failure::{Failure, Outcome, Result},
     files,
@@ -279,10 +279,8 @@ pub(crate) fn described(session: &Session, ty: &str, flags: &impl Describe) -> R
 
 fn alone(session: &Session, ty: &ResourceType, body: Map, consent: Consent) -> Result<ExitCode> {
     let name = documents::name(ty, &body);
-    if let Some(made) = consent.carry_out(session, &Edit::create(ty, body), Asked::Never)? {
-        session.out.done(&format!("{name} created (revision {})", made.revision), &[name], &made.body)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (edit, done) = (Edit::create(ty, body), format!("{name} created"));
+    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named: Vec::new() })
 }
 
 /// Creates a document, or makes sure that it is there, and gives it to clusters.
@@ -307,16 +305,12 @@ fn attached(session: &Session, ty: &ResourceType, body: Map, attach: &Attach) ->
         None => writes.push(BatchWrite::Create { kind: ty.kind.clone(), body }),
     }
     writes.extend(attach.cluster.iter().map(|cluster| references::assignment(ty, &id, cluster)));
-    let made = attach.consent.carry_out(session, &Edit::batch(&writes), Asked::Never);
+    let what = if known.is_some() { "was there" } else { "created" };
+    let done = format!("{name} {what}, assigned to {}", counted(attach.cluster.len(), "cluster"));
     let clusters = session.clusters()?;
-    let named = || attach.cluster.iter().map(|id| (clusters, id.as_str()));
-    if let Some(made) = made.map_err(|failure| session.missing(failure, named()))? {
-        let what = if known.is_some() { "was there" } else { "created" };
-        let clusters = counted(attach.cluster.len(), "cluster");
-        let sentence = format!("{name} {what}, assigned to {clusters} (revision {})", made.revision);
-        session.out.done(&sentence, &[name], &made.body)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let named = attach.cluster.iter().map(|id| (clusters, id.as_str())).collect();
+    let edit = Edit::batch(&writes);
+    attach.consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named })
 }
 
 /// What is there is left as it is; a person who said otherwise should know.

@@ -7,7 +7,7 @@ use client::{BatchWrite, Edit};
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::Result,
     session::Session,
 };
@@ -35,14 +35,10 @@ impl Delete {
                 Edit::batch(&several.iter().map(delete).collect::<Vec<_>>())
             }
         };
-        let made = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes);
-        let named = || self.ids.iter().map(|id| (ty, id.as_str()));
-        if let Some(made) = made.map_err(|failure| session.missing(failure, named()))? {
-            let names: Vec<_> = self.ids.iter().map(|id| format!("{}/{id}", ty.kind)).collect();
-            let verb = if ty.is_cluster() { "decommissioned" } else { "deleted" };
-            let sentence = format!("{} {verb} (revision {})", names.join(", "), made.revision);
-            session.out.done(&sentence, &names, &made.body)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let names: Vec<_> = self.ids.iter().map(|id| ty.name(id)).collect();
+        let verb = if ty.is_cluster() { "decommissioned" } else { "deleted" };
+        let done = format!("{} {verb}", names.join(", "));
+        let named = self.ids.iter().map(|id| (ty, id.as_str())).collect();
+        self.consent.perform(session, Deed { edit, asked: Asked::IfSomethingGoes, done, names, named })
     }
 }

@@ -14,7 +14,7 @@ use model::{Map, Value, yaml};
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::{Failure, Outcome, Result},
     output,
     session::Session,
@@ -33,7 +33,7 @@ impl Edit {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
         let ty = session.ty(ty)?;
         let fetched = session.about(ty, &self.id, session.client.get(ty, &self.id, None))?;
-        let name = format!("{}/{}", ty.kind, self.id);
+        let name = ty.name(&self.id);
         let heading = format!(
             "# {name}. Lines that begin with # at the top are left out.\n\
              # Save to change it; leave it as it is, or empty, to change nothing.\n"
@@ -80,15 +80,14 @@ impl Edit {
     }
 
     fn save(&self, session: &Session, ty: &ResourceType, etag: &str, before: &Map, body: Map) -> Result<()> {
-        let name = format!("{}/{}", ty.kind, self.id);
+        let name = ty.name(&self.id);
         if body == *before {
             return session.out.done(&format!("{name} was not changed"), &[name], &Value::Object(body));
         }
         let change = Change::replace(ty, &self.id, body).if_match(etag);
-        if let Some(made) = self.consent.carry_out(session, &change, Asked::IfSomethingGoes)? {
-            session.out.done(&format!("{name} changed (revision {})", made.revision), &[name], &made.body)?;
-        }
-        Ok(())
+        let (asked, done) = (Asked::IfSomethingGoes, format!("{name} changed"));
+        let deed = Deed { edit: change, asked, done, names: vec![name], named: Vec::new() };
+        self.consent.perform(session, deed).map(drop)
     }
 }
 

@@ -128,7 +128,7 @@ impl Story<'_> {
         let (source, document, change) = if name == "id" || now(&self.cluster, &in_reference).is_none() {
             match now(&self.definition, &in_definition) {
                 Some(_) => {
-                    let document = format!("{}/{}", self.ty.kind, self.id);
+                    let document = self.ty.name(self.id);
                     (Source::Catalogue, Some(document), set_by(&self.definition, &in_definition))
                 }
                 None if self.ty.field(name).is_some() || name == "enabled" => (Source::Default, None, None),

@@ -8,7 +8,7 @@ use model::yaml;
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::{Failure, Result},
     session::Session,
     settings::Values,
@@ -81,12 +81,9 @@ impl Patch {
         let patch =
             yaml::read(patch).map_err(|error| Failure::usage(format!("--patch, line {}: {error}", error.line)))?;
         let edit = Edit::patch(ty, &self.id, self.kind.into(), patch.value);
-        let made = self.consent.carry_out(session, &edit, Asked::IfSomethingGoes);
-        if let Some(made) = made.map_err(|failure| session.missing(failure, [(ty, self.id.as_str())]))? {
-            let name = format!("{}/{}", ty.kind, self.id);
-            session.out.done(&format!("{name} patched (revision {})", made.revision), &[name], &made.body)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let (asked, name) = (Asked::IfSomethingGoes, ty.name(&self.id));
+        let (done, named) = (format!("{name} patched"), vec![(ty, self.id.as_str())]);
+        self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named })
     }
 }
 
@@ -100,11 +97,7 @@ pub(crate) fn values(
 ) -> Result<ExitCode> {
     let edit = Edit::values(cluster, component, values.patch()?);
     let clusters = session.clusters()?;
-    let made = consent.carry_out(session, &edit, Asked::Never);
-    if let Some(made) = made.map_err(|failure| session.missing(failure, [(clusters, cluster)]))? {
-        let name = format!("cluster/{cluster}");
-        let sentence = format!("{component} patched on {name} (revision {})", made.revision);
-        session.out.done(&sentence, &[name], &made.body)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let name = clusters.name(cluster);
+    let (done, named) = (format!("{component} patched on {name}"), vec![(clusters, cluster)]);
+    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named })
 }

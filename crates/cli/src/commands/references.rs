@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     documents,
     failure::{Failure, Outcome, Result},
     plan::counted,
@@ -51,19 +51,14 @@ impl Assign {
         })
     }
 
-    /// A failure about a definition and clusters, with what may have been meant.
-    fn missing(&self, session: &Session, failure: Failure, ty: &ResourceType) -> Failure {
-        let Ok(cluster) = session.clusters() else { return failure };
-        let named = self.cluster.iter().map(|id| (cluster, id.as_str()));
-        match session.missing(failure, std::iter::once((ty, self.id.as_str())).chain(named)) {
-            // Both are there: it is the reference that is not.
-            failure if failure.is(Outcome::NotFound) && !failure.is_explained() => {
-                let clusters: Vec<_> = self.cluster.iter().map(|cluster| format!("cluster/{cluster}")).collect();
-                let message = format!("{} does not have {}/{}", clusters.join(" or "), ty.kind, self.id);
-                Failure::new(Outcome::NotFound, message)
-            }
-            failure => failure,
+    /// Where definition and clusters are there and something is not, it is the reference.
+    fn not_assigned(&self, failure: Failure, ty: &ResourceType) -> Failure {
+        if !failure.is(Outcome::NotFound) || failure.is_explained() {
+            return failure;
         }
+        let clusters: Vec<_> = self.cluster.iter().map(|cluster| format!("cluster/{cluster}")).collect();
+        let message = format!("{} does not have {}", clusters.join(" or "), ty.name(&self.id));
+        Failure::new(Outcome::NotFound, message)
     }
 
     fn run(
@@ -76,17 +71,17 @@ impl Assign {
         let ty = session.definition(ty)?;
         let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
         let edit = Edit::batch(&writes.collect::<Vec<_>>());
+        let name = ty.name(&self.id);
+        let cluster = session.clusters()?;
+        let clusters = match self.cluster.as_slice() {
+            [only] => cluster.name(only),
+            several => counted(several.len(), "cluster"),
+        };
+        let mut named = vec![(ty, self.id.as_str())];
+        named.extend(self.cluster.iter().map(|id| (cluster, id.as_str())));
         // The command says itself what goes.
-        let made = self.consent.carry_out(session, &edit, Asked::Never);
-        let made = made.map_err(|failure| self.missing(session, failure, ty))?;
-        if let Some(made) = made {
-            let name = format!("{}/{}", ty.kind, self.id);
-            let clusters = match self.cluster.as_slice() {
-                [only] => format!("cluster/{only}"),
-                several => counted(several.len(), "cluster"),
-            };
-            session.out.done(&format!("{name} {verb} {clusters} (revision {})", made.revision), &[name], &made.body)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let (asked, done) = (Asked::Never, format!("{name} {verb} {clusters}"));
+        let performed = self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named });
+        performed.map_err(|failure| self.not_assigned(failure, ty))
     }
 }

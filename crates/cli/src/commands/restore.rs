@@ -7,7 +7,7 @@ use client::Edit;
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::Result,
     session::Session,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        made(session, &self.id, &Edit::restore(&self.id), self.consent, "restored")
+        perform(session, &self.id, Edit::restore(&self.id), self.consent, "restored")
     }
 }
 
@@ -38,14 +38,13 @@ pub(crate) struct Purge {
 
 impl Purge {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        made(session, &self.id, &Edit::purge(&self.id), self.consent, "purged")
+        perform(session, &self.id, Edit::purge(&self.id), self.consent, "purged")
     }
 }
 
-fn made(session: &Session, id: &str, edit: &Edit, consent: Consent, verb: &str) -> Result<ExitCode> {
-    if let Some(made) = consent.carry_out(session, edit, Asked::Never)? {
-        let name = format!("cluster/{id}");
-        session.out.done(&format!("{name} {verb} (revision {})", made.revision), &[name], &made.body)?;
-    }
-    Ok(ExitCode::SUCCESS)
+fn perform(session: &Session, id: &str, edit: Edit, consent: Consent, verb: &str) -> Result<ExitCode> {
+    let name = session.clusters()?.name(id);
+    let done = format!("{name} {verb}");
+    // The ids that could be meant are those of decommissioned clusters, which nobody lists here.
+    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named: Vec::new() })
 }

@@ -7,7 +7,7 @@ use client::{Edit, ResourceType};
 
 use crate::{
     completion,
-    consent::{Asked, Consent},
+    consent::{Asked, Consent, Deed},
     failure::{Failure, Result},
     session::Session,
 };
@@ -28,13 +28,12 @@ impl Revert {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
         let ty = session.ty(ty)?;
         let to = self.to.map_or_else(|| self.before(session, ty), Ok)?;
-        if let Some(made) = self.consent.carry_out(session, &Edit::revert(ty, &self.id, to), Asked::IfSomethingGoes)? {
-            let name = format!("{}/{}", ty.kind, self.id);
-            let sentence = format!("{name} says again what it said at revision {to} (revision {})", made.revision);
-            session.out.done(&sentence, &[name], &made.body)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let (edit, name) = (Edit::revert(ty, &self.id, to), ty.name(&self.id));
+        let done = format!("{name} says again what it said at revision {to}");
+        let (asked, named) = (Asked::IfSomethingGoes, vec![(ty, self.id.as_str())]);
+        self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named })
     }
+
     /// The revision at which the document said what it said before its last change.
     fn before(&self, session: &Session, ty: &ResourceType) -> Result<u64> {
         let history = session.about(ty, &self.id, session.client.history(ty, &self.id))?;
