@@ -20,6 +20,8 @@ pub struct ResourceType {
     pub patchable: bool,
     /// Fields that are put under one name in an input.
     pub nest: BTreeMap<String, Vec<String>>,
+    /// Fields by which its documents can be filtered.
+    pub filters: Vec<String>,
     /// The schema of a document.
     pub schema: Value,
     /// The list in which clusters refer to it; the cluster type has none.
@@ -107,6 +109,7 @@ mod tests {
             description: String::new(),
             patchable: false,
             nest: BTreeMap::new(),
+            filters: Vec::new(),
             schema: Value::Null,
             list: Some((*plural).to_owned()),
             template: None,

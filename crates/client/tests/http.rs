@@ -68,7 +68,7 @@ fn client(url: &str) -> Client {
 fn namespaces() -> ResourceType {
     let ty = json!({
         "kind": "namespace", "plural": "namespaces", "path": "namespaces", "description": "", "patchable": false,
-        "nest": {}, "schema": {}, "list": "namespaces"
+        "nest": {}, "filters": [], "schema": {}, "list": "namespaces"
     });
     serde_json::from_value(ty).unwrap()
 }

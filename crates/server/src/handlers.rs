@@ -36,4 +36,4 @@ mod selection;
 pub(crate) use answers::{EmptyAs, changed, described, send};
 pub(crate) use mutation::Mutation;
 pub(crate) use segments::{Segments, cluster_at, definition_type, document_at, id_at, type_at};
-pub(crate) use selection::is_list_of_references;
+pub(crate) use selection::{filters, is_list_of_references};

@@ -27,13 +27,8 @@ impl Selection {
         };
         let labels = params.all("label").into_iter().map(label).collect::<Result<_, _>>()?;
         let state = if ty.is_cluster() && params.flag("decommissioned")? { State::Retired } else { State::Live };
-        let is_scalar = |name: &str| {
-            let field = ty.properties().and_then(|properties| properties.get(name));
-            field.is_some_and(|field| !matches!(field["type"].as_str(), Some("array" | "object")))
-        };
-        let is_list = |name: &str| is_list_of_references(ty, name);
-        let filters = params.rest(|name| is_scalar(name) || is_list(name), others)?;
-        let (references, fields) = filters.into_iter().partition(|(name, _)| is_list(name));
+        let taken = params.rest(|name| filters(ty).any(|filter| filter == name), others)?;
+        let (references, fields) = taken.into_iter().partition(|(name, _)| is_list_of_references(ty, name));
         Ok(Self { fields, labels, references, state })
     }
 
@@ -64,6 +59,18 @@ impl Selection {
             && self.labels.iter().all(|(key, value)| labels.is_some_and(|labels| is(labels, key, value)))
             && self.references.iter().all(|(list, id)| refers(&fields, list, id))
     }
+}
+
+/// What has a meaning of its own where documents are listed or patched. A field of such a name cannot be a filter.
+const PARAMETERS: [&str; 8] =
+    ["all", "decommissioned", "dry_run", "expected_revision", "label", "limit", "offset", "revision"];
+
+/// The fields by which documents of a type can be filtered: those with one value and, of clusters, lists of references.
+pub(crate) fn filters(ty: &ResourceType) -> impl Iterator<Item = &str> {
+    let has_one_value = |field: &Value| !matches!(field["type"].as_str(), Some("array" | "object"));
+    let fields = ty.properties().into_iter().flatten();
+    let fields = fields.filter(move |(name, field)| has_one_value(field) || is_list_of_references(ty, name));
+    fields.map(|(name, _)| name.as_str()).filter(|name| !PARAMETERS.contains(name))
 }
 
 /// Whether a field of a type is a list in which clusters refer to definitions.

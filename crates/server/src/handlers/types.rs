@@ -4,6 +4,7 @@ use axum::{Json, extract::State};
 use model::{ResourceType, Value};
 use serde_json::json;
 
+use super::filters;
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 pub(crate) async fn types(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
@@ -20,6 +21,7 @@ fn told(ty: &ResourceType) -> Value {
         "description": ty.description,
         "patchable": ty.patchable,
         "nest": nest,
+        "filters": filters(ty).collect::<Vec<_>>(),
         "schema": ty.schema,
     });
     // Clusters refer to every type but their own.

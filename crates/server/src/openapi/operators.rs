@@ -3,7 +3,7 @@
 use model::{MAX_SAFE_INTEGER, Registry, ResourceType, Value};
 use serde_json::json;
 
-use crate::handlers::is_list_of_references;
+use crate::handlers::{filters, is_list_of_references};
 
 use super::{JSON, Operation, camel, parameter, polls, reference, schemas::closed};
 
@@ -47,7 +47,7 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
     let document = reference(&one);
     let path = format!("/{}", ty.plural);
     let page = ["Limit", "Offset", "Revision", "IfNoneMatch"].map(parameter).to_vec();
-    let page = filters(ty, page);
+    let page = filter_parameters(ty, page);
     Operation::new(tag, &format!("list{many}"), &format!("The documents of type {}.", ty.kind), &list_of(&one))
         .with(page)
         .or("304", json!({"description": "The client has it already."}))
@@ -60,7 +60,7 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
         .at(paths, &path, "post");
     let summary = "One strategic merge patch over every match, as one change.";
     Operation::new(tag, &format!("bulkPatch{many}"), summary, &or_plan(&reference("Written")))
-        .with(of_change(filters(ty, vec![parameter("All")])))
+        .with(of_change(filter_parameters(ty, vec![parameter("All")])))
         .taking_any(&json!({
             "application/strategic-merge-patch+json": {"schema": object()},
             JSON: {"schema": object()}
@@ -143,15 +143,14 @@ fn replacement(ty: &ResourceType) -> Value {
     schema
 }
 
-/// A parameter for every scalar field of a type, for every list of references, and for labels.
-fn filters(ty: &ResourceType, mut first: Vec<Value>) -> Vec<Value> {
-    let scalars = ty.properties().into_iter().flatten();
-    for (name, _) in scalars.filter(|(_, field)| !matches!(field["type"].as_str(), Some("array" | "object"))) {
-        let text = format!("Only documents whose {name} is this.");
-        first.push(json!({"name": name, "in": "query", "schema": {"type": "string"}, "description": text}));
-    }
-    for (name, _) in ty.properties().into_iter().flatten().filter(|(name, _)| is_list_of_references(ty, name)) {
-        let text = format!("Only clusters that have this among their {name}.");
+/// A parameter for everything by which documents of a type can be filtered.
+fn filter_parameters(ty: &ResourceType, mut first: Vec<Value>) -> Vec<Value> {
+    for name in filters(ty) {
+        let text = if is_list_of_references(ty, name) {
+            format!("Only clusters that have this among their {name}.")
+        } else {
+            format!("Only documents whose {name} is this.")
+        };
         first.push(json!({"name": name, "in": "query", "schema": {"type": "string"}, "description": text}));
     }
     first.push(parameter("Label"));

@@ -85,11 +85,12 @@ pub(super) fn shared() -> Value {
             }
         },
         "ResourceType": {
-            "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "schema"],
+            "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "filters", "schema"],
             "properties": {
                 "kind": text, "plural": text, "path": text, "description": text, "patchable": {"type": "boolean"},
                 "list": {"type": "string", "description": "The list of a cluster that refers to it."},
                 "nest": {"type": "object", "additionalProperties": {"type": "array", "items": text}},
+                "filters": {"type": "array", "items": text, "description": "Fields by which documents can be filtered."},
                 "schema": {"type": "object", "description": "The JSON Schema of a document."},
                 "template": {"type": "string", "description": "What an input, $in, becomes on a cluster."}
             }

@@ -251,5 +251,9 @@ fn the_server_tells_the_types_that_it_knows() {
     assert_eq!((&types[4]["list"], &types[4]["path"]), (&json!("network_policies"), &json!("network-policies")));
     assert_eq!(types[4]["schema"]["required"][0], json!("id"));
     assert!(types[2]["template"].as_str().unwrap().contains("kind: Namespace"));
+    let filters = types[0]["filters"].as_array().unwrap();
+    for (name, is) in [("environment", true), ("namespaces", true), ("labels", false), ("patches", false)] {
+        assert_eq!(filters.contains(&json!(name)), is, "{name}");
+    }
     assert_eq!(server.get_open("/types").status, 401);
 }
