@@ -33,7 +33,7 @@ impl Status {
                 ("age of the picture", age),
                 ("store", ready.store.clone()),
             ];
-            // The rest needs a token, and a server that takes changes.
+            // Problems need a good token; without one, the rest is still worth telling.
             let problems = session.client.problems().map(|problems| problems.len());
             told.push(match &problems {
                 Ok(count) => ("problems", count.to_string()),
