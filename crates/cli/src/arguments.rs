@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     commands::{
-        apply, changes, config, create, delete, demo, diff, edit, explain, export, fleet, history, inputs, list, patch,
-        references, render, restore, revert, status,
+        apply, bootstrap, changes, config, create, delete, demo, diff, edit, explain, export, fleet, history, inputs,
+        list, patch, references, render, restore, revert, status,
     },
     completion,
     session::Global,
@@ -185,6 +185,13 @@ pub(crate) enum Command {
         "render demo-cluster-01 namespaces",
     ])]
     Render(render::Render),
+    /// Everything that a new cluster needs to poll, for kubectl apply --server-side -f -
+    #[command(after_help = examples![
+        "bootstrap demo-cluster-01 --api-url https://fleet.example.com --token-file token.txt",
+        "bootstrap demo-cluster-01 --interval 10m --without-flux-instance",
+        "bootstrap demo-cluster-01 --without-token --output-dir clusters/demo-cluster-01",
+    ])]
+    Bootstrap(bootstrap::Bootstrap),
     /// Where each value of a component on a cluster comes from, and who set it
     #[command(after_help = examples![
         "explain demo-cluster-01 podinfo",

@@ -1,6 +1,7 @@
 //! The commands, one a module: what it takes, and what it does.
 
 pub(crate) mod apply;
+pub(crate) mod bootstrap;
 pub(crate) mod changes;
 pub(crate) mod config;
 pub(crate) mod create;
@@ -58,6 +59,7 @@ pub(crate) fn run(Arguments { global, command }: Arguments) -> Result<ExitCode> 
         Command::Fleet(fleet) => fleet.run(&writing()?),
         Command::Inputs(inputs) => inputs.run(&reading()?),
         Command::Render(render) => render.run(&reading()?),
+        Command::Bootstrap(bootstrap) => bootstrap.run(&global),
         Command::Explain(explain) => explain.run(&reading()?),
         Command::Changes(changes) if changes.writes() => changes.run(&writing()?),
         Command::Changes(changes) => changes.run(&reading()?),

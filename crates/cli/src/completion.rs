@@ -88,7 +88,10 @@ fn ids_in(documents: &[model::Map]) -> Option<Vec<String>> {
 /// The server that the line would ask. Nobody is asked for a password because of a tab.
 fn server() -> Option<(Client, Types)> {
     let words = words();
-    let global = Global::of(flag(&words, "--api-url"), flag(&words, "--context"), flag(&words, "--config"));
+    // There, the flag is what a cluster calls, and no tokens are for it.
+    let of_cluster = words.iter().any(|word| word == "bootstrap");
+    let url = flag(&words, "--api-url").filter(|_| !of_cluster);
+    let global = Global::of(url, flag(&words, "--context"), flag(&words, "--config"));
     let (settings, _) = session::settings(&global, Access::Complete).ok()?;
     let client = Client::new(Settings { timeout: Duration::from_secs(2), retries: 0, ..settings }).ok()?;
     let types = client.types().ok()?;

@@ -5,8 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
-    io::{self, Write as _},
+    env, fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::{Failure, Result},
+    files::{self, Privacy},
     output,
 };
 
@@ -136,12 +136,7 @@ impl Contexts {
         // A link stays a link.
         let real = fs::canonicalize(path);
         let path = real.as_deref().unwrap_or(path);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
-        fs::create_dir_all(folder).map_err(failed)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
-        file.persist(path).map(drop).map_err(|error| failed(error.error))
+        files::write(path, &text, Privacy::Secret)
     }
 
     pub(crate) fn get(&self, name: &str) -> Result<&Context> {

@@ -37,6 +37,11 @@ pub(crate) fn name(ty: &ResourceType, document: &Map) -> String {
     ty.name(id(document))
 }
 
+/// A field that is a text; the empty one if it is not there.
+pub(crate) fn text<'a>(document: &'a Map, field: &str) -> &'a str {
+    document.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// A document's id; every document that a server gives has one.
 pub(crate) fn id(document: &Map) -> &str {
     document.get("id").and_then(Value::as_str).unwrap_or_default()

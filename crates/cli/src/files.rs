@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     fs,
-    io::{self, Read as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -235,4 +235,28 @@ fn parse(text: &str) -> Result<Parsed, (usize, String)> {
         (document.value.clone(), Some(document))
     };
     Ok(documents.into_iter().map(located).collect())
+}
+
+/// Who may read a file that is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Privacy {
+    Public,
+    Secret,
+}
+
+/// Writes a file, with the folders that lead to it; one that says it already keeps its time. A secret is written wholly or
+/// not at all, and nobody else can read it.
+pub(crate) fn write(path: &Path, text: &str, privacy: Privacy) -> Result<()> {
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    match privacy {
+        Privacy::Public if fs::read_to_string(path).is_ok_and(|known| known == text) => Ok(()),
+        Privacy::Public => fs::write(path, text).map_err(failed),
+        Privacy::Secret => {
+            let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(failed)?;
+            file.persist(path).map(drop).map_err(|error| failed(error.error))
+        }
+    }
 }

@@ -52,6 +52,11 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// Without an address of the line: a command may take that flag for something else.
+    pub(crate) fn without_api_url(&self) -> Self {
+        Self { api_url: None, ..self.clone() }
+    }
+
     /// Only these, for the line that a shell completes.
     pub(crate) fn of(api_url: Option<String>, context: Option<String>, config: Option<String>) -> Self {
         Self { api_url, context, config: config.map(PathBuf::from), ..Self::default() }
@@ -65,6 +70,8 @@ pub(crate) enum Access {
     Write,
     /// As reading, and nothing that a person would notice.
     Complete,
+    /// Only with the token for reading, which is given to clusters.
+    HandOut,
 }
 
 /// A connection, the server's types, and the way of showing things.
@@ -293,6 +300,7 @@ pub(crate) fn settings(global: &Global, access: Access) -> Result<(Settings, Str
     let needed = match access {
         Access::Read => (token.or(write_token), None),
         Access::Write => (token, write_token),
+        Access::HandOut => (token, None),
         Access::Complete => (token.or(write_token).filter(|source| !source.is_command()), None),
     };
     let read = needed.0.map(contexts::TokenSource::read).transpose()?;

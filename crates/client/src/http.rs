@@ -26,6 +26,12 @@ impl Token {
         let holds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         holds.then(|| Self(text.to_owned()))
     }
+
+    /// Its text, for the Secret in which a cluster keeps it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Debug for Token {
@@ -342,6 +348,11 @@ pub(crate) struct Answer {
 impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(crate) fn text(self) -> Result<String, ClientError> {
+        String::from_utf8(self.body)
+            .map_err(|error| ClientError::Strange { url: self.url.clone(), cause: error.to_string() })
     }
 
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {

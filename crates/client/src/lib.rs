@@ -66,6 +66,11 @@ impl Client {
         self.read(&["api", "v2", "flux", "clusters", dns, path], &[])
     }
 
+    /// Everything that a cluster needs to poll but the token, as manifests.
+    pub fn bootstrap(&self, dns: &str, query: Query<'_>) -> Result<String, ClientError> {
+        self.get_from(&["api", "v2", "flux", "clusters", dns, "bootstrap"], query)?.text()
+    }
+
     /// Changes, newest first.
     pub fn changes(&self, query: Query<'_>) -> Result<Vec<Change>, ClientError> {
         self.read(&["changes"], query)

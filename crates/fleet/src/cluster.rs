@@ -62,19 +62,28 @@ impl Reference {
 pub(crate) struct Patches {
     /// The flat patches and the typed values that they describe, as members of a JSON object.
     pub(crate) members: Result<Box<str>, PatchError>,
-    /// The keys that are not names of variables, which patches of an OCI artifact must be.
+    /// The keys that are not free names of variables, which patches of an OCI artifact must be.
     pub(crate) no_variables: Box<[Box<str>]>,
 }
 
 impl Patches {
     fn read(patches: Map) -> Self {
-        let no_variables = patches.keys().filter(|key| !is_variable(key)).map(|key| key.as_str().into()).collect();
+        let taken = |key: &str| {
+            let plain = key.strip_suffix(QUOTED);
+            IDENTITY.contains(&plain.unwrap_or(key)) || plain.is_some_and(|plain| patches.contains_key(plain))
+        };
+        let no_variables = patches.keys().filter(|key| !is_variable(key) || taken(key));
+        let no_variables = no_variables.map(|key| key.as_str().into()).collect();
         let members = helm::expand(&patches).map(|values| {
             format!("\"patches\":{},\"values\":{}", Value::Object(patches), Value::Object(values)).into()
         });
         Self { members, no_variables }
     }
 }
+
+/// Variables that every artifact is given; and what is behind the name of each that is given in quotes too.
+const IDENTITY: [&str; 3] = ["CLUSTER_NAME", "CLUSTER_DNS", "ENVIRONMENT"];
+const QUOTED: &str = "_STR";
 
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -136,6 +145,12 @@ impl Cluster {
     #[must_use]
     pub fn id(&self) -> &Id {
         &self.document.id
+    }
+
+    /// What every input says about it, as JSON: `{name, dns, environment}`.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Whether it is in force; else it is decommissioned.

@@ -36,7 +36,7 @@ impl Definition {
         let list = ty.ordered_by.as_ref().and_then(|field| fields.get(field)).and_then(Value::as_array);
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
         let plain = members(merge(ty, &document.id, &[&ty.defaults, &fields])).into();
-        let delivery = Delivery::of(&fields);
+        let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
         Ok(Self { document, fields, plain, depends_on, delivery })
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Map, Value};
+use model::Value;
 
 use crate::{Definition, Reference};
 
@@ -18,11 +18,13 @@ pub(crate) enum Delivery {
 }
 
 impl Delivery {
-    /// By the scheme of where a component comes from.
-    pub(crate) fn of(fields: &Map) -> Self {
-        match fields.get("oci_url").and_then(Value::as_str) {
-            Some(url) if url.starts_with("oci://") => Self::Kustomization,
-            _ => Self::HelmRelease,
+    /// By where a component comes from, and what is there: a registry holds manifests unless it is said to hold charts.
+    pub(crate) fn of(url: Option<&Value>, content: Option<&Value>) -> Self {
+        let is = |value: Option<&Value>, test: fn(&str) -> bool| value.and_then(Value::as_str).is_some_and(test);
+        if is(url, |url| url.starts_with("oci://")) && !is(content, |content| content == "chart") {
+            Self::Kustomization
+        } else {
+            Self::HelmRelease
         }
     }
 }

@@ -77,24 +77,32 @@ fn differ(one: &str, other: &str) -> bool {
 }
 
 /// What Flux makes of an input: nothing of one that is disabled, and of a component one thing or another by where it comes
-/// from. Where that changes, Flux deletes what it had made.
+/// from and, for Helm, of which chart it is. Where that changes, Flux deletes what it had made.
 #[derive(PartialEq, Eq)]
 enum Rendered {
     Nothing,
-    Objects(Delivery),
+    Something,
+    Release { chart: String },
+    Kustomization,
 }
 
 impl Rendered {
     /// Of other types only their templates know, so everything is taken to render something.
     fn of(ty: &model::ResourceType, input: &str) -> Self {
         if ty.kind.as_str() != model::ResourceType::COMPONENT {
-            return Self::Objects(Delivery::HelmRelease);
+            return Self::Something;
         }
         let input = serde_json::from_str::<Value>(input).unwrap_or_default();
         if input["enabled"] == false {
             return Self::Nothing;
         }
-        Self::Objects(input["source"].as_object().map_or(Delivery::HelmRelease, Delivery::of))
+        match Delivery::of(input["source"].get("oci_url"), input.get("oci_content")) {
+            Delivery::Kustomization => Self::Kustomization,
+            Delivery::HelmRelease => {
+                let path = input["component_path"].as_str().unwrap_or_default().trim_end_matches('/');
+                Self::Release { chart: path.rsplit('/').next().unwrap_or_default().to_owned() }
+            }
+        }
     }
 }
 

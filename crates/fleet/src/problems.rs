@@ -189,7 +189,8 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
         let patches = cluster.patches.get(reference.id.as_str()).filter(|_| ty.patchable);
         if definition.delivery == Delivery::Kustomization {
             for key in patches.into_iter().flat_map(|patches| &patches.no_variables) {
-                let message = format!("\"{key}\" is not the name of a variable, which patches of an OCI artifact are");
+                let message =
+                    format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
                 let pointer = yaml::child(&yaml::child("/patches", reference.id.as_str()), key);
                 findings.tell(pointer, Rule::InvalidVariable, message);
             }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Op, ResourceType, State, Value, Write, yaml};
+use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, yaml};
 
 use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot};
 
@@ -74,6 +74,7 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
     let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return };
     let Ok(fields) = body.fields() else { return };
     errors.extend(ty.check(&fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
+    check_fixed(fleet, write, ty, &fields, errors);
     if let Some(Value::Object(patches)) = fields.get("patches").filter(|_| ty.is_cluster()) {
         for (component, patches) in patches {
             for (key, value) in patches.as_object().into_iter().flatten() {
@@ -84,6 +85,22 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
                     errors.push(FieldError::new(pointer, "number-range", message).of(&write.kind, &write.id));
                 }
             }
+        }
+    }
+}
+
+/// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
+/// type. A document may say that its object is to be made anew instead.
+fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map, errors: &mut Vec<FieldError>) {
+    let known = fleet.document(ty, &write.id).and_then(|document| document.body.fields().ok());
+    let Some(known) = known.filter(|_| fleet.referrers(ty, &write.id).next().is_some()) else { return };
+    for (field, unless) in &ty.fixed {
+        if known.get(field) != fields.get(field) && fields.get(unless) != Some(&Value::Bool(true)) {
+            let message = format!(
+                "Kubernetes cannot change it on the clusters that have it; with \"{unless}\": true they delete the object \
+                 and make it anew"
+            );
+            errors.push(FieldError::new(yaml::child("", field), "fixed", message).of(&write.kind, &write.id));
         }
     }
 }

@@ -11,6 +11,20 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 /// The one key of Flux' own that is safe: it keeps an object from being collected.
 const PRUNE: &str = "fluxcd.controlplane.io/prune";
 
+/// What labels of the Pod Security admission begin with; it refuses a namespace with others.
+const POD_SECURITY: &str = "pod-security.kubernetes.io/";
+
+fn is_pod_security(label: &str, value: &str) -> bool {
+    match label {
+        "enforce" | "audit" | "warn" => ["privileged", "baseline", "restricted"].contains(&value),
+        "enforce-version" | "audit-version" | "warn-version" => {
+            let minor = value.strip_prefix("v1.").and_then(|minor| minor.parse::<u8>().ok());
+            value == "latest" || minor.is_some()
+        }
+        _ => true,
+    }
+}
+
 /// Checks labels.
 pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldError>) {
     for (key, value) in labels {
@@ -18,6 +32,13 @@ pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldEr
         check_key(key, &at, errors);
         if key == "kubernetes.io/metadata.name" {
             errors.push(FieldError::new(&at, "label", "Kubernetes sets this label itself"));
+        }
+        if let Value::String(text) = value
+            && let Some(level) = key.strip_prefix(POD_SECURITY)
+            && !is_pod_security(level, text)
+        {
+            let rule = "it is privileged, baseline or restricted; of a -version, latest or one such as v1.36";
+            errors.push(FieldError::new(&at, "pod-security", rule));
         }
         if let Value::String(text) = value
             && !(text.is_empty() || is_word(text))
@@ -46,7 +67,7 @@ fn check_key(key: &str, pointer: &str, errors: &mut Vec<FieldError>) {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
-    if !is_word(name) || prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
+    if !is_word(name) || prefix.is_some_and(|prefix| !is_dns_name(prefix)) {
         let rule =
             "a key is a name of at most 63 letters, digits, '-', '_' and '.', optionally behind a DNS name and '/'";
         errors.push(FieldError::new(pointer, "metadata-key", rule));
@@ -70,7 +91,9 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text is a DNS name in lower case, which most names of objects are.
+#[must_use]
+pub fn is_dns_name(text: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && !label.starts_with('-')
@@ -95,7 +118,8 @@ mod tests {
     #[test]
     fn good_metadata_passes() {
         assert_eq!(
-            broken(&json!({"app": "x", "example.com/team": "a-b_c.D", "empty": "", PRUNE: "disabled"})),
+            broken(&json!({"app": "x", "example.com/team": "a-b_c.D", "empty": "", PRUNE: "disabled",
+                "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/enforce-version": "v1.36"})),
             [""; 0]
         );
     }
@@ -110,6 +134,8 @@ mod tests {
             (json!({"a": "spaces here"}), "label"),
             (json!({"a": "x".repeat(64)}), "label"),
             (json!({"kubernetes.io/metadata.name": "x"}), "label"),
+            (json!({"pod-security.kubernetes.io/enforce": "strict"}), "pod-security"),
+            (json!({"pod-security.kubernetes.io/warn-version": "1.36"}), "pod-security"),
             (json!({"fluxcd.controlplane.io/reconcile": "disabled"}), "flux-metadata"),
             (json!({"resourceset.fluxcd.controlplane.io/name": "x"}), "flux-metadata"),
             (json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}), "flux-metadata"),

@@ -21,6 +21,7 @@ pub use change::{Change, Op, Write};
 pub use document::{Body, Document, State};
 pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
 pub use json::{MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls};
+pub use kubernetes::is_dns_name;
 pub use patch::{Patch, PatchFailed};
 pub use plan::{ClusterPlan, Difference, DocumentPlan, InputPlan, Plan, Totals};
 pub use registry::{Registry, RegistryError};

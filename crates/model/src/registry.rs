@@ -201,10 +201,28 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     Ok(files)
 }
 
-/// Names that the API has given away: paths of its own, and what stands behind a cluster's id.
-const API: [&str; 14] = [
-    "api", "batch", "changes", "health", "history", "inputs", "metrics", "openapi", "patches", "problems", "ready",
-    "restore", "revert", "types",
+/// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
+/// the types or calls otherwise.
+const API: [&str; 19] = [
+    "api",
+    "batch",
+    "bootstrap",
+    "changes",
+    "cluster-identity",
+    "health",
+    "history",
+    "id",
+    "inputs",
+    "metrics",
+    "openapi",
+    "patches",
+    "phone-home",
+    "problems",
+    "provider",
+    "ready",
+    "restore",
+    "revert",
+    "types",
 ];
 
 /// Names are addresses: two types cannot share one, nor take one of the API's own.
@@ -380,6 +398,12 @@ schema:
                     .replace("target_namespace: {type: string}", "labels: {type: object, x-kubernetes: lables}"),
             ),
             ("taken path", flux("{path: namespaces}")),
+            ("path that no object can have", flux("{path: a--b}")),
+            ("path that ends oddly", flux("{path: a-}")),
+            ("path of Flux' own", flux("{path: id}")),
+            ("empty template", flux("{template: \" \"}")),
+            ("no definition's name", flux("{requires: [\"\"]}")),
+            ("unknown fixed field", flux("{fixed: {role: target_namespace}}")),
             ("name of the API", NETWORK_POLICY.replace("network_policy", "change")),
             ("taken list", flux("{list: namespaces}")),
         ];

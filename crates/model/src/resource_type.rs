@@ -8,7 +8,7 @@ mod declaration;
 mod rules;
 mod schema;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use crate::{FieldError, Kind, Map, Value};
 
@@ -52,8 +52,12 @@ pub struct ResourceType {
     pub patchable: bool,
     /// The field that lists the ids which must be healthy first, which adds `effective_depends_on`.
     pub ordered_by: Option<String>,
+    /// Fields that Kubernetes cannot change, each with the field that, when true, lets the object be made anew instead.
+    pub fixed: BTreeMap<String, String>,
     /// What one input becomes on a cluster: a template of Flux Operator in which `$in` is the input.
     pub template: Option<String>,
+    /// The custom resource definitions that must be on a cluster before its template can be applied.
+    pub requires: Vec<String>,
     validator: jsonschema::Validator,
 }
 

@@ -9,6 +9,8 @@ use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, ScalarStyle, Yaml, YamlD
 
 use crate::{Map, Value};
 
+pub use saphyr::EmitError;
+
 /// A text that cannot be read as one YAML document with JSON's types.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -126,9 +128,11 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, us
 }
 
 /// Writes a value as one block-style document.
-pub fn write(value: &Value) -> Result<String, saphyr::EmitError> {
+pub fn write(value: &Value) -> Result<String, EmitError> {
     let mut text = String::new();
-    YamlEmitter::new(&mut text).dump(&emittable(value))?;
+    let mut emitter = YamlEmitter::new(&mut text);
+    emitter.multiline(true);
+    emitter.dump(&emittable(value))?;
     let text = text.strip_prefix("---\n").unwrap_or(&text);
     Ok(format!("{}\n", text.trim_end()))
 }
@@ -142,6 +146,7 @@ fn emittable(value: &Value) -> Yaml<'_> {
             (None, Some(float)) => Yaml::Value(Scalar::FloatingPoint(float.into())),
             (None, None) => Yaml::Value(Scalar::String(value.to_string().into())),
         },
+        Value::String(value) if reads_as_lines(value) => Yaml::Value(Scalar::String(value.into())),
         Value::String(value) => emittable_text(value),
         Value::Array(items) => Yaml::Sequence(items.iter().map(emittable).collect()),
         Value::Object(map) => {
@@ -150,13 +155,29 @@ fn emittable(value: &Value) -> Yaml<'_> {
     }
 }
 
+/// Whether a text is one that people can read line by line, so that it is written as a block.
+fn reads_as_lines(text: &str) -> bool {
+    let plain = |c: char| c == '\n' || !is_odd(c);
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    body.contains('\n')
+        && !body.starts_with(char::is_whitespace)
+        && !body.lines().any(|line| line.ends_with(char::is_whitespace))
+        && !body.ends_with('\n')
+        && text.chars().all(plain)
+}
+
+/// Breaks of lines and marks that are not printed: YAML knows more of them than the emitter.
+fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
 /// A text as the emitter writes it or, where a reader would take it for something else, escaped.
 fn emittable_text(text: &str) -> Yaml<'_> {
-    // Breaks of lines and marks that are not printed: YAML knows more of them than the emitter.
-    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     // What begins like a number is one to older readers (1_000, 2026-01-31), or a date.
     let numeric = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
-    if !numeric && !text.contains(is_odd) {
+    // And these are booleans to them.
+    let boolean = matches!(text, "y" | "Y" | "n" | "N");
+    if !numeric && !boolean && !text.contains(is_odd) {
         return Yaml::Value(Scalar::String(text.into()));
     }
     let escape = |c: char| match c {
@@ -201,6 +222,12 @@ mod tests {
             let error = read(text).unwrap_err();
             assert_eq!(error.line, line, "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn older_readers_are_not_fooled() {
+        let written = write(&json!({"y": "n", "on": "off", "date": "2026-01-31", "lines": "a\nb\n"})).unwrap();
+        assert_eq!(written, "\"y\": \"n\"\n\"on\": \"off\"\ndate: \"2026-01-31\"\nlines: |\n  a\n  b\n");
     }
 
     #[test]

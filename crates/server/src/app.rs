@@ -4,6 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use axum::body::Bytes;
 use fleet::{Reader, Snapshot};
+use manifests::ApiUrl;
 use model::Registry;
 
 use crate::{Clock, Follower, Log, Status, access::Tokens, config::Mode, failure::Failure, metrics::Metrics, router};
@@ -24,6 +25,8 @@ pub struct Parts<'a> {
     pub tokens: Tokens,
     /// The description to serve.
     pub openapi: String,
+    /// What clusters call, if that is known.
+    pub public_url: Option<ApiUrl>,
 }
 
 /// The state.
@@ -36,13 +39,14 @@ pub struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
     pub(crate) openapi: Bytes,
+    pub(crate) public_url: Option<ApiUrl>,
     pub(crate) metrics: Metrics,
 }
 
 impl App {
     /// Wires the parts together.
     pub fn new(parts: Parts<'_>) -> Result<Self, prometheus::Error> {
-        let Parts { fleet, follower, mode, tokens, openapi } = parts;
+        let Parts { fleet, follower, mode, tokens, openapi, public_url } = parts;
         let Follower { registry, clock, status, log, .. } = follower;
         let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
         let paths: Vec<_> = router::routes(mode).into_iter().map(|(path, _)| path).collect();
@@ -56,6 +60,7 @@ impl App {
             clock,
             tokens,
             openapi: openapi.into(),
+            public_url,
             metrics,
         })))
     }

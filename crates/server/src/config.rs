@@ -5,6 +5,7 @@ use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
+use manifests::ApiUrl;
 use store::SqliteDsn;
 
 use crate::access::{Token, Tokens};
@@ -64,6 +65,10 @@ struct Args {
     #[arg(long, env = "HISTORY_RETENTION", value_name = "TIME")]
     history_retention: Option<String>,
 
+    /// The URL under which clusters call this server, for the manifests that new clusters install.
+    #[arg(long, env = "PUBLIC_URL", value_name = "URL")]
+    public_url: Option<String>,
+
     /// The address to listen on.
     #[arg(long, env = "LISTEN_ADDR", value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen_addr: String,
@@ -77,6 +82,11 @@ struct Args {
 enum Subcommands {
     /// Print the OpenAPI document of this server, in mode crud, and its resource types.
     Openapi,
+    /// Write what every cluster installs for the resource types: providers, ResourceSets, examples of an identity.
+    Clusters {
+        /// The directory to write to.
+        directory: PathBuf,
+    },
 }
 
 /// What the program was asked to do.
@@ -88,6 +98,13 @@ pub enum Command {
     Openapi {
         /// The directory that adds to the built-in types.
         resources: Option<PathBuf>,
+    },
+    /// Write what every cluster installs for the types of a directory.
+    Clusters {
+        /// The directory that adds to the built-in types.
+        resources: Option<PathBuf>,
+        /// The directory to write to.
+        directory: PathBuf,
     },
 }
 
@@ -135,6 +152,8 @@ pub struct Config {
     pub resources: Option<PathBuf>,
     /// How long changes are kept; for ever if nothing is said.
     pub retention: Option<SignedDuration>,
+    /// What clusters call, if that is known.
+    pub public_url: Option<ApiUrl>,
     /// The address to listen on.
     pub listen: SocketAddr,
     /// What is logged.
@@ -162,6 +181,7 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
     let args = Args::try_parse_from(args)?;
     match args.command {
         Some(Subcommands::Openapi) => Ok(Command::Openapi { resources: args.resources_dir }),
+        Some(Subcommands::Clusters { directory }) => Ok(Command::Clusters { resources: args.resources_dir, directory }),
         None => args.config().map(|config| Command::Serve(Box::new(config))),
     }
 }
@@ -193,6 +213,10 @@ impl Args {
             let what = format!("\"{}\" is not an address and a port, such as 0.0.0.0:8080", self.listen_addr);
             return bad("LISTEN_ADDR", what);
         };
+        let public_url = match self.public_url.filter(|text| !text.is_empty()).map(|text| text.parse()).transpose() {
+            Ok(url) => url,
+            Err(error) => return bad("PUBLIC_URL", error),
+        };
         let retention = self.history_retention.as_deref().map(retention).transpose()?;
         let log = match tracing_subscriber::EnvFilter::try_new(self.rust_log.as_deref().unwrap_or("info")) {
             Ok(filter) => filter,
@@ -210,6 +234,7 @@ impl Args {
             openapi: self.openapi_file,
             resources: self.resources_dir,
             retention,
+            public_url,
             listen,
             log,
         })

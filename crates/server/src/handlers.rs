@@ -1,6 +1,7 @@
 //! One operation a file; each says who may, what is asked, and the answer.
 
 pub(crate) mod batch;
+pub(crate) mod bootstrap;
 pub(crate) mod bulk_patch;
 pub(crate) mod change;
 pub(crate) mod changes;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match config::read(std::env::args_os()) {
         Ok(Command::Serve(config)) => start(*config),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
+        Ok(Command::Clusters { resources, directory }) => write_clusters(resources.as_deref(), &directory),
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(Fatal::Setting(error.to_string())),
     };
@@ -52,6 +53,16 @@ fn print_openapi(resources: Option<&Path>) -> Result<(), Fatal> {
     std::io::stdout().write_all(text.as_bytes()).map_err(Fatal::other)
 }
 
+fn write_clusters(resources: Option<&Path>, directory: &Path) -> Result<(), Fatal> {
+    for file in manifests::tree(&registry(resources)?).map_err(Fatal::other)? {
+        let path = directory.join(&file.path);
+        let written =
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, file.text));
+        written.map_err(|error| Fatal::other(format!("{}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
 fn start(config: Config) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Fatal::other)?;
     runtime.block_on(run(config))
@@ -75,7 +86,14 @@ async fn run(config: Config) -> Result<(), Fatal> {
         status: Arc::new(Status::default()),
         log: Arc::new(Log::default()),
     };
-    let parts = Parts { fleet: reader, follower: &follower, mode: config.mode, tokens: config.tokens, openapi };
+    let parts = Parts {
+        fleet: reader,
+        follower: &follower,
+        mode: config.mode,
+        tokens: config.tokens,
+        openapi,
+        public_url: config.public_url,
+    };
     let app = App::new(parts).map_err(Fatal::other)?;
 
     let listener = TcpListener::bind(config.listen)

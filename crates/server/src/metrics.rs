@@ -6,12 +6,13 @@
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
     time::Duration,
 };
 
 use axum::http::{Method, StatusCode};
 use fleet::{Cluster, Rule, Snapshot};
+use jiff::Timestamp;
 use model::{Id, Registry, ResourceType};
 use prometheus::{
     Encoder as _, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
@@ -30,11 +31,19 @@ struct Route {
     good: IntCounter,
 }
 
+/// The polls of one cluster.
+struct Polls {
+    /// How many, by the type's position.
+    counts: Box<[AtomicU64]>,
+    /// When the last one was, in seconds.
+    last: AtomicI64,
+}
+
 pub(crate) struct Metrics {
     exposed: prometheus::Registry,
     requests: IntCounterVec,
     routes: HashMap<&'static str, Route>,
-    polls: papaya::HashMap<Id, Box<[AtomicU64]>>,
+    polls: papaya::HashMap<Id, Polls>,
     types: Vec<String>,
     revision: IntGauge,
     clusters: IntGauge,
@@ -101,17 +110,28 @@ impl Metrics {
     }
 
     /// Counts a poll of a cluster that is in the fleet.
-    pub(crate) fn polled(&self, cluster: &Cluster, ty: &ResourceType) {
+    pub(crate) fn polled(&self, cluster: &Cluster, ty: &ResourceType, now: Timestamp) {
         let polls = self.polls.pin();
-        let counts =
-            polls.get_or_insert_with(cluster.id().clone(), || self.types.iter().map(|_| AtomicU64::new(0)).collect());
-        if let Some(count) = counts.get(ty.position) {
+        let polls = polls.get_or_insert_with(cluster.id().clone(), || self.waiting_since(now));
+        if let Some(count) = polls.counts.get(ty.position) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+        polls.last.store(now.as_second(), Ordering::Relaxed);
+    }
+
+    /// No poll yet.
+    fn waiting_since(&self, now: Timestamp) -> Polls {
+        let counts = self.types.iter().map(|_| AtomicU64::new(0)).collect();
+        Polls { counts, last: AtomicI64::new(now.as_second()) }
     }
 
     /// Everything, in Prometheus' text format.
-    pub(crate) fn expose(&self, fleet: Option<&Snapshot>, age: Duration) -> Result<String, prometheus::Error> {
+    pub(crate) fn expose(
+        &self,
+        fleet: Option<&Snapshot>,
+        age: Duration,
+        now: Timestamp,
+    ) -> Result<String, prometheus::Error> {
         self.ready.set(i64::from(fleet.is_some()));
         self.age.set(age.as_secs_f64());
         if let Some(fleet) = fleet {
@@ -124,7 +144,7 @@ impl Metrics {
         }
         let mut families = self.exposed.gather();
         if let Some(fleet) = fleet {
-            families.extend(self.polls_of(fleet)?);
+            families.extend(self.polls_of(fleet, now)?);
         }
         // The encoder takes a family without members for a mistake; before the first poll it is none.
         families.retain(|family| !family.get_metric().is_empty());
@@ -134,20 +154,34 @@ impl Metrics {
     }
 
     /// The polls of the clusters that are in the fleet now.
-    fn polls_of(&self, fleet: &Snapshot) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
+    fn polls_of(
+        &self,
+        fleet: &Snapshot,
+        now: Timestamp,
+    ) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
         let polls = self.polls.pin();
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
         let counter = IntCounterVec::new(options, &["cluster", "type"])?;
+        let text = "When a live cluster last polled; where it has not, when this server first told of it.";
+        let options = Opts::new("cluster_last_poll_timestamp_seconds", text).namespace(NAMESPACE);
+        let last = IntGaugeVec::new(options, &["cluster"])?;
         for cluster in fleet.clusters() {
-            for (count, path) in polls.get(cluster.id()).into_iter().flatten().zip(&self.types) {
+            let polls = polls.get_or_insert_with(cluster.id().clone(), || self.waiting_since(now));
+            if cluster.is_live() {
+                last.with_label_values(&[cluster.id().as_str()]).set(polls.last.load(Ordering::Relaxed));
+            } else {
+                // It may come back, and is then waited for anew.
+                polls.last.store(now.as_second(), Ordering::Relaxed);
+            }
+            for (count, path) in polls.counts.iter().zip(&self.types) {
                 let count = count.load(Ordering::Relaxed);
                 if count > 0 {
                     counter.with_label_values(&[cluster.id().as_str(), path]).inc_by(count);
                 }
             }
         }
-        Ok(counter.collect())
+        Ok(counter.collect().into_iter().chain(last.collect()).collect())
     }
 }
 

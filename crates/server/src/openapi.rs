@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::config::Mode;
 
 /// The document, as YAML.
-pub fn document(registry: &Registry, mode: Mode) -> Result<String, impl std::error::Error + use<>> {
+pub fn document(registry: &Registry, mode: Mode) -> Result<String, yaml::EmitError> {
     let mut paths = json!({});
     let mut schemas = schemas::shared();
     polls::describe(registry, &mut paths, &mut schemas);

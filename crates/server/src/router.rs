@@ -17,11 +17,12 @@ use crate::{
     config::Mode,
     failure::Failure,
     handlers::{
-        batch::batch, bulk_patch::bulk_patch, change::change, changes::changes, cluster_inputs::cluster_inputs,
-        cluster_patches, create::create, delete::delete, flux_clusters::flux_clusters, flux_inputs::flux_inputs,
-        get::get as get_document, health::health, history::history, list::list, metrics::metrics, openapi::openapi,
-        patch::patch, problems::problems, ready::ready, references, replace::replace, restore::restore,
-        revert_change::revert_change, revert_document::revert_document, stream::stream, types::types,
+        batch::batch, bootstrap::bootstrap, bulk_patch::bulk_patch, change::change, changes::changes,
+        cluster_inputs::cluster_inputs, cluster_patches, create::create, delete::delete, flux_clusters::flux_clusters,
+        flux_inputs::flux_inputs, get::get as get_document, health::health, history::history, list::list,
+        metrics::metrics, openapi::openapi, patch::patch, problems::problems, ready::ready, references,
+        replace::replace, restore::restore, revert_change::revert_change, revert_document::revert_document,
+        stream::stream, types::types,
     },
     observe::observe,
 };
@@ -32,6 +33,8 @@ pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
         // Flux Operator, with the read token.
         ("/api/v2/flux/clusters/{cluster_dns}/{type}", get(flux_inputs)),
         ("/api/v2/flux/clusters", get(flux_clusters)),
+        // Whoever provisions clusters, with the read token.
+        ("/api/v2/flux/clusters/{cluster_dns}/bootstrap", get(bootstrap)),
         // Operators, with the read token.
         ("/problems", get(problems)),
         // Probes, scrapers and the curious, without a token.

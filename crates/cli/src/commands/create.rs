@@ -87,6 +87,15 @@ pub(crate) struct Component {
     /// The artifact's tag
     #[arg(long, value_name = "TAG")]
     oci_tag: Option<String>,
+    /// What is at an oci:// URL: manifests, or chart [default: manifests]
+    #[arg(long, value_name = "CONTENT")]
+    oci_content: Option<String>,
+    /// The registry is reached over plain HTTP
+    #[arg(long)]
+    oci_insecure: bool,
+    /// The Secret on the cluster with the credentials for it
+    #[arg(long, value_name = "NAME")]
+    oci_secret: Option<String>,
     /// Append the cluster's environment to the path
     #[arg(long)]
     cluster_env_enabled: bool,
@@ -105,9 +114,12 @@ impl Describe for Component {
             ("component_version", &self.component_version),
             ("oci_url", &self.oci_url),
             ("oci_tag", &self.oci_tag),
+            ("oci_content", &self.oci_content),
+            ("oci_secret", &self.oci_secret),
         ];
         body.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text.as_ref()?)))));
-        body.extend(self.cluster_env_enabled.then(|| ("cluster_env_enabled".to_owned(), json!(true))));
+        let switches = [("oci_insecure", self.oci_insecure), ("cluster_env_enabled", self.cluster_env_enabled)];
+        body.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, on)| (name.to_owned(), json!(on))));
         body.extend((!self.depends_on.is_empty()).then(|| ("depends_on".to_owned(), json!(self.depends_on))));
         Ok(body)
     }

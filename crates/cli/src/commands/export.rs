@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::{
     completion, documents,
     failure::{Failure, Result},
+    files::{self, Privacy},
     output,
     plan::{counted, shortened},
     session::Session,
@@ -75,11 +76,7 @@ impl Export {
         let mut written = BTreeSet::new();
         for document in documents {
             let path = folder.join(file_name(documents::id(&document)));
-            let text = text(ty, document)?;
-            // A file that says it already keeps its time.
-            if !fs::read_to_string(&path).is_ok_and(|known| known == text) {
-                fs::write(&path, text).map_err(|error| failed(&path, error))?;
-            }
+            files::write(&path, &text(ty, document)?, Privacy::Public)?;
             written.insert(path);
             bar.inc(1);
         }

@@ -54,7 +54,7 @@ fn a_thousand_clusters_go_from_one_server_to_an_empty_one_as_one_change() {
 #[test]
 fn an_export_is_one_file_a_document_and_the_same_every_time() {
     let stage = Stage::demo();
-    stage.run(&["create", "rolebinding", "system:Admins", "--field", "role=view"]).good();
+    stage.run(&["create", "rolebinding", "team:Admins", "--field", "role=view"]).good();
     let tree = stage.home().join("fleet");
     let export = || stage.run(&["export", "--output-dir", "fleet", "--prune"]).good();
     export();
@@ -62,9 +62,9 @@ fn an_export_is_one_file_a_document_and_the_same_every_time() {
     assert_snapshot!("exported-cluster", read("clusters/demo-cluster-01.yaml"));
     assert_snapshot!("exported-names", names(&tree).join("\n"));
     let before = fs::metadata(tree.join("namespaces/podinfo.yaml")).unwrap().modified().unwrap();
-    stage.run(&["delete", "rolebinding", "system:Admins"]).good();
+    stage.run(&["delete", "rolebinding", "team:Admins"]).good();
     let again = export();
-    assert!(again.err.contains("removed: fleet/rolebindings/system%3A%41dmins.yaml"), "{}", again.err);
+    assert!(again.err.contains("removed: fleet/rolebindings/team%3A%41dmins.yaml"), "{}", again.err);
     assert_eq!(names(&tree).len(), 9);
     assert_eq!(fs::metadata(tree.join("namespaces/podinfo.yaml")).unwrap().modified().unwrap(), before);
     let printed = stage.run(&["export", "namespaces"]).good();

@@ -19,7 +19,7 @@ fn the_demo_is_rendered() {
     assert_snapshot!("render-rolebindings", render(&stage, &["rolebindings"]));
     assert_snapshot!("render-platform-components", render(&stage, &["platform-components"]));
     let kinds = render(&stage, &[]).lines().filter(|line| line.starts_with("kind: ")).count();
-    assert_eq!(kinds, 3 + 2 + 2 * 3, "everything at once");
+    assert_eq!(kinds, 3 + 2 + 3 * 3 + 2, "everything at once");
 }
 
 #[test]
@@ -48,6 +48,42 @@ fn an_artifact_becomes_a_kustomization_and_hostile_values_stay_values() {
     stage.run(&["component", "unassign", "traefik", "--cluster", "demo-cluster-01"]).good();
     stage.run(&["component", "unassign", "cert-manager", "--cluster", "demo-cluster-01"]).good();
     assert_snapshot!("render-hostile", render(&stage, &["component"]));
+}
+
+#[test]
+fn a_chart_in_a_registry_becomes_a_release_with_credentials() {
+    let stage = Stage::demo();
+    for name in ["traefik", "podinfo", "cert-manager"] {
+        stage.run(&["component", "unassign", name, "--cluster", "demo-cluster-01"]).good();
+    }
+    for (name, tag, version) in
+        [("pinned", "1.2.3", "latest"), ("versioned", "latest", "1.0.0"), ("newest", "latest", "latest")]
+    {
+        let create =
+            ["component", "create", name, "--component-path", "app", "--oci-url", "oci://registry.example/charts"];
+        let more = ["--oci-tag", tag, "--component-version", version, "--cluster", "demo-cluster-01"];
+        let source = ["--oci-content", "chart", "--oci-insecure", "--oci-secret", "pull-secret"];
+        stage.run(&[&create[..], &more, &source].concat()).good();
+    }
+    assert_snapshot!("render-registry-charts", render(&stage, &["component"]));
+}
+
+#[test]
+fn components_of_one_source_share_it() {
+    let stage = Stage::demo();
+    let charts = [
+        "component",
+        "create",
+        "second",
+        "--component-path",
+        "other",
+        "--oci-url",
+        "https://stefanprodan.github.io/podinfo/",
+    ];
+    stage.run(&[&charts[..], &["--cluster", "demo-cluster-01"]].concat()).good();
+    let rendered = render(&stage, &["component"]);
+    let repositories = rendered.lines().filter(|line| *line == "kind: HelmRepository").count();
+    assert_eq!(repositories, 3, "four components, three URLs:\n{rendered}");
 }
 
 #[test]

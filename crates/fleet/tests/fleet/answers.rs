@@ -119,19 +119,22 @@ fn patches_are_served_flat_and_as_typed_values() {
 #[test]
 fn only_dependencies_that_flux_can_keep_are_effective() {
     let (helm, oci) = ("https://charts.example", "oci://registry/repo");
+    let mut chart = component(oci, &[]);
+    chart["oci_content"] = json!("chart");
     let fleet = fleet_of(&json!({
         "platform_components": {
             "base": component(helm, &[]),
             "other-kind": component(oci, &[]),
+            "chart": chart,
             "disabled": component(helm, &[]),
             "unassigned": component(helm, &[]),
             "circle-a": component(helm, &["circle-b", "base"]),
             "circle-b": component(helm, &["circle-a"]),
             "selfish": component(helm, &["selfish"]),
-            "app": component(helm, &["base", "other-kind", "disabled", "unassigned", "undefined", "circle-a", "base"])
+            "app": component(helm, &["base", "other-kind", "chart", "disabled", "unassigned", "undefined", "circle-a", "base"])
         },
         "clusters": {"demo": cluster("demo.example", &json!({"platform_components": [
-            {"id": "base"}, {"id": "other-kind"}, {"id": "disabled", "enabled": false},
+            {"id": "base"}, {"id": "other-kind"}, {"id": "chart"}, {"id": "disabled", "enabled": false},
             {"id": "circle-a"}, {"id": "circle-b"}, {"id": "selfish"}, {"id": "app"}]}))}
     }));
     let answer = poll(&fleet, "demo.example", "platform-components").unwrap();
@@ -142,7 +145,7 @@ fn only_dependencies_that_flux_can_keep_are_effective() {
         .map(|input| (input["id"].as_str().unwrap(), input["effective_depends_on"].clone()))
         .filter(|(_, list)| list != &json!([]))
         .collect();
-    assert_eq!(effective, [("circle-a", json!(["base"])), ("app", json!(["base", "circle-a"]))]);
+    assert_eq!(effective, [("circle-a", json!(["base"])), ("app", json!(["base", "chart", "circle-a"]))]);
 }
 
 #[test]

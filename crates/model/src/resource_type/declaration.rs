@@ -3,12 +3,14 @@
 //! Everything that can be said of one file alone is checked here, each refusal with the place in the file; what
 //! concerns several types (names taken twice, lists of the cluster) is the registry's.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use super::{Nest, ResourceType, schema};
 use crate::{
-    Kind, Map, Value,
+    Kind, Map, Value, kubernetes,
     yaml::{Located, child},
 };
 
@@ -76,7 +78,11 @@ struct Flux {
     #[serde(default)]
     patchable: bool,
     ordered_by: Option<String>,
+    #[serde(default)]
+    fixed: BTreeMap<String, String>,
     template: Option<String>,
+    #[serde(default)]
+    requires: Vec<String>,
 }
 
 /// A type as its file declares it, before it meets the others.
@@ -97,7 +103,9 @@ pub(crate) struct Declaration {
     nests: Vec<Nest>,
     patchable: bool,
     ordered_by: Option<String>,
+    fixed: BTreeMap<String, String>,
     template: Option<String>,
+    requires: Vec<String>,
 }
 
 const FLUX: &str = "/schema/x-flux";
@@ -113,8 +121,9 @@ impl Declaration {
 
         let (singular, plural) = names(&file.kind, flux.plural)?;
         let path = flux.path.unwrap_or_else(|| plural.replace('_', "-"));
-        if !is_name(&path, '-') {
-            return Err(Refusal::new(child(FLUX, "path"), "a path holds a-z, 0-9 and '-' and starts with a letter"));
+        if !is_object_name(&path) {
+            let rule = "a path has at most 63 of a-z, 0-9 and single '-' between them, and starts with a letter";
+            return Err(Refusal::new(child(FLUX, "path"), rule));
         }
         let list = flux.list.unwrap_or_else(|| plural.clone());
         if !is_name(&list, '_') {
@@ -134,7 +143,9 @@ impl Declaration {
             nests: nests(flux.nest)?,
             patchable: flux.patchable,
             ordered_by: flux.ordered_by,
+            fixed: flux.fixed,
             template: flux.template,
+            requires: flux.requires,
         };
         declaration.check_fields()?;
         Ok(declaration)
@@ -165,6 +176,21 @@ impl Declaration {
         }
         if let Some(name) = &self.ordered_by {
             known(name, child(FLUX, "ordered_by"))?;
+        }
+        for (name, unless) in &self.fixed {
+            known(name, child(&child(FLUX, "fixed"), name))?;
+            known(unless, child(&child(FLUX, "fixed"), name))?;
+        }
+        if self.template.as_ref().is_some_and(|template| template.trim().is_empty()) {
+            return Err(Refusal::new(
+                child(FLUX, "template"),
+                "an empty template would let clusters delete everything",
+            ));
+        }
+        if let Some(at) = self.requires.iter().position(|name| !kubernetes::is_dns_name(name) || !name.contains('.')) {
+            let rule =
+                "a custom resource definition is named PLURAL.GROUP, such as helmreleases.helm.toolkit.fluxcd.io";
+            return Err(Refusal::new(format!("{FLUX}/requires/{at}"), rule));
         }
         if let Some(at) = self.reserved.iter().position(|name| name.trim_end_matches('*').contains('*')) {
             return Err(Refusal::new(format!("{FLUX}/reserved/{at}"), "a '*' stands at the end only"));
@@ -224,7 +250,9 @@ impl Declaration {
             nests: self.nests,
             patchable: self.patchable,
             ordered_by: self.ordered_by,
+            fixed: self.fixed,
             template: self.template,
+            requires: self.requires,
             validator,
         })
     }
@@ -305,6 +333,11 @@ fn singular(plural: &str) -> String {
 fn is_name(text: &str, joint: char) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == joint)
+}
+
+/// Whether a text can be the name of objects on a cluster, and be found by it in their templates.
+fn is_object_name(text: &str) -> bool {
+    is_name(text, '-') && text.len() <= 63 && !text.ends_with('-') && !text.contains("--")
 }
 
 fn nests(block: Map) -> Result<Vec<Nest>, Refusal> {

@@ -6,6 +6,9 @@ use crate::{FieldError, Id, Map, Value, kubernetes, yaml::child};
 /// The largest number that survives: Flux reads numbers as 64-bit floats, in which every smaller integer is exact.
 const MAX_NUMBER: f64 = 9_007_199_254_740_991.0;
 
+/// YAML reads no key of a mapping in one line that has more than 1,024; half of that leaves room for escapes.
+const MAX_KEY: usize = 512;
+
 pub(super) fn check(ty: &ResourceType, fields: &Map) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(Value::String(id)) = fields.get("id") {
@@ -36,6 +39,11 @@ fn check_map(map: &Map, schema: Option<&Value>, pointer: &str, errors: &mut Vec<
         _ => {}
     }
     for (name, value) in map {
+        check_text(name, &child(pointer, name), errors);
+        if name.len() > MAX_KEY {
+            let message = format!("a key has at most {MAX_KEY} bytes");
+            errors.push(FieldError::new(pointer, "key-length", message));
+        }
         let declared = schema.and_then(|schema| {
             let property = schema.get("properties").and_then(|properties| properties.get(name));
             property.or_else(|| schema.get("additionalProperties"))
@@ -62,6 +70,16 @@ fn check_value(value: &Value, schema: Option<&Value>, pointer: &str, errors: &mu
             }
         }
         Value::Object(map) => check_map(map, schema, pointer, errors),
+        Value::String(text) => check_text(text, pointer, errors),
         _ => {}
+    }
+}
+
+/// Marks that are not printed break the YAML that Flux makes of them, and with it every input of the type.
+fn check_text(text: &str, pointer: &str, errors: &mut Vec<FieldError>) {
+    let breaks = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    if let Some(mark) = text.chars().find(|c| breaks(*c)) {
+        let message = format!("U+{:04X} is a mark that Flux cannot read", u32::from(mark));
+        errors.push(FieldError::new(pointer, "control-character", message));
     }
 }

@@ -17,6 +17,6 @@ pub(crate) async fn flux_inputs(
     })?;
     let fleet = app.snapshot()?;
     let cluster = fleet.cluster_at(&ClusterDns::normalise(&dns))?;
-    app.metrics.polled(cluster, ty);
+    app.metrics.polled(cluster, ty, app.clock.now());
     Ok(send(fleet.inputs(cluster, ty, empty)?))
 }

@@ -11,6 +11,17 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
     let operation = Operation::new("flux", "listClusterInputs", summary, &inputs(clusters));
     operation.with(vec![parameter("Empty")]).at(paths, "/api/v2/flux/clusters", "get");
     schemas[input_name(clusters)] = cluster_input(clusters);
+    let parameters = ["ClusterDns", "ApiUrl", "Interval", "CertSecret", "FluxInstance"];
+    Operation::answering(
+        "flux",
+        "bootstrapCluster",
+        "Everything that a new cluster needs but the token, for kubectl apply.",
+        "200",
+        "application/yaml",
+        &json!({}),
+    )
+    .with(parameters.map(parameter).to_vec())
+    .at(paths, "/api/v2/flux/clusters/{cluster_dns}/bootstrap", "get");
     for ty in registry.definitions() {
         let summary = format!("What one cluster gets of type {}.", ty.kind);
         let operation = Operation::new("flux", &format!("poll{}", camel(&ty.plural)), &summary, &inputs(ty));

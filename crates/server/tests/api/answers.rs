@@ -122,6 +122,9 @@ fn metrics_tell_requests_polls_revision_and_age() {
         assert!(metrics.lines().any(|told| told == line), "{line} is not in\n{metrics}");
     }
     assert!(metrics.contains("\nflux_resourceset_picture_age_seconds 0."), "{metrics}");
+    let polled = "\nflux_resourceset_cluster_last_poll_timestamp_seconds{cluster=\"demo-cluster-01\"} ";
+    let (_, time) = metrics.split_once(polled).unwrap();
+    assert!(time.lines().next().unwrap().parse::<i64>().unwrap() > 1_700_000_000, "{metrics}");
     assert!(!metrics.contains("unknown.example"), "strangers must not make metrics grow");
 }
 

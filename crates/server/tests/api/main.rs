@@ -3,6 +3,7 @@
 
 mod answers;
 mod book;
+mod bootstrap;
 mod connections;
 mod first_law;
 mod harness;

@@ -197,6 +197,9 @@ fn a_plan_counts_what_flux_makes_in_another_way_as_removed_and_added() {
     let plan = server.patch("/platform_components/cert-manager?dry_run=true", &patch).json();
     let inputs = &plan["clusters"][0]["inputs"]["platform-components"];
     assert_eq!((&inputs["added"], &inputs["removed"]), (&json!(["cert-manager"]), &json!(["cert-manager"])), "{plan}");
+    let plan = server.patch("/platform_components/podinfo?dry_run=true", &json!({"component_path": "other"})).json();
+    let inputs = &plan["clusters"][0]["inputs"]["platform-components"];
+    assert_eq!(inputs["removed"], json!(["podinfo"]), "another chart is another release: {plan}");
     let disabled = json!({"platform_components": [{"id": "podinfo", "enabled": false}]});
     assert_eq!(server.patch("/clusters?all=true", &disabled).status, 200);
     let plan = server.delete("/clusters/demo-cluster-01/platform_components/podinfo?dry_run=true").json();

@@ -48,6 +48,11 @@ fn what_kubernetes_and_flux_would_choke_on_is_refused() {
             "/annotations/fluxcd.controlplane.io~1reconcile flux-metadata",
         ),
         (json!({"id": "x", "labels": {"a": null}}), "/labels/a type"),
+        (json!({"id": "x", "annotations": {"a": "b\u{7f}"}}), "/annotations/a control-character"),
+        (
+            json!({"id": "x", "labels": {"pod-security.kubernetes.io/enforce": "strict"}}),
+            "/labels/pod-security.kubernetes.io~1enforce pod-security",
+        ),
     ];
     for (body, rule) in namespaces {
         let told = broken(&server.post("/namespaces", &body));
@@ -118,6 +123,64 @@ fn references_dependencies_and_names_must_hold() {
         told.contains(&"cluster/demo-cluster-01 /patches/podinfo/ui.color invalid-variable".to_owned()),
         "{told:?}"
     );
+}
+
+#[test]
+fn a_role_changes_only_where_somebody_lets_clusters_make_the_binding_anew() {
+    let server = Server::crud();
+    let change = json!({"role": "edit"});
+    assert_eq!(broken(&server.patch("/rolebindings/dev-readers", &change)), ["rolebinding/dev-readers /role fixed"]);
+    assert_eq!(server.patch("/rolebindings/dev-readers", &json!({"subjects": []})).status, 200);
+    let wanted = json!({"role": "edit", "role_may_change": true});
+    assert_eq!(server.patch("/rolebindings/dev-readers", &wanted).status, 200);
+    let nobody = json!({"id": "unused", "role": "view"});
+    assert_eq!(server.post("/rolebindings", &nobody).status, 201);
+    assert_eq!(server.patch("/rolebindings/unused", &change).status, 200, "no cluster has it");
+
+    for (id, role, rule) in [
+        ("cluster-admin", "view", "/id reserved"),
+        ("system:node", "view", "/id reserved"),
+        ("cluster-reconciler-flux-system", "view", "/id reserved"),
+        ("mine", "team/admin", "/role pattern"),
+        ("mine", "..", "/role pattern"),
+    ] {
+        let told = broken(&server.post("/rolebindings", &json!({"id": id, "role": role})));
+        assert!(told.iter().any(|told| told.ends_with(rule)), "{id} {role}: {told:?}");
+    }
+    let account = json!({"kind": "ServiceAccount", "name": "Bad_Name", "namespace": "x"});
+    let told = broken(&server.patch("/rolebindings/dev-readers", &json!({"subjects": [account]})));
+    assert_eq!(told, ["rolebinding/dev-readers /subjects/0/name pattern"]);
+}
+
+#[test]
+fn what_cannot_be_a_path_a_tag_a_key_or_a_variable_is_refused() {
+    let server = Server::crud();
+    for path in ["..", "/", "a/../b", "a b", "podinfo:6", "-x", ""] {
+        let told = broken(&server.patch("/platform_components/podinfo", &json!({"component_path": path})));
+        assert_eq!(told, ["platform_component/podinfo /component_path pattern"], "{path}");
+    }
+    for path in [".", "./a/b/", "core/cert-manager/1.14.0"] {
+        let patch = json!({"component_path": path});
+        assert_eq!(server.patch("/platform_components/podinfo?dry_run=true", &patch).status, 200, "{path}");
+    }
+    let told = broken(&server.patch("/platform_components/podinfo", &json!({"oci_tag": "1.0.0+b1"})));
+    assert_eq!(told, ["platform_component/podinfo /oci_tag pattern"]);
+    let long = json!({"patches": {"podinfo": {"k".repeat(600): "1"}}});
+    let told = broken(&server.patch("/clusters/demo-cluster-01", &long));
+    assert_eq!(told, ["cluster/demo-cluster-01 /patches/podinfo key-length"]);
+
+    let artifact = json!({"id": "artifact", "component_path": "a", "oci_url": "oci://registry.example/repo"});
+    assert_eq!(server.post("/platform_components", &artifact).status, 201);
+    assert_eq!(server.put("/clusters/demo-cluster-01/platform_components/artifact", &json!({})).status, 200);
+    for (patches, key) in [
+        (json!({"CLUSTER_NAME": "x"}), "CLUSTER_NAME"),
+        (json!({"ENVIRONMENT_STR": "x"}), "ENVIRONMENT_STR"),
+        (json!({"X": "1", "X_STR": "2"}), "X_STR"),
+        (json!({"a.b": "1"}), "a.b"),
+    ] {
+        let told = broken(&server.patch("/clusters/demo-cluster-01", &json!({"patches": {"artifact": patches}})));
+        assert_eq!(told, [format!("cluster/demo-cluster-01 /patches/artifact/{key} invalid-variable")]);
+    }
 }
 
 #[test]

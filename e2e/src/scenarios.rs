@@ -1,0 +1,37 @@
+//! The scenarios, in the order in which they run.
+
+mod artifacts;
+mod convergence;
+pub(crate) mod demo;
+mod deployment;
+mod never_collected;
+mod removal;
+mod ways_in;
+
+use crate::world::World;
+
+/// Something that must be true of the whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// What is shown, in a sentence.
+    pub(crate) claim: &'static str,
+    pub(crate) run: fn(&mut World),
+}
+
+const fn scenario(name: &'static str, claim: &'static str, run: fn(&mut World)) -> Scenario {
+    Scenario { name, claim, run }
+}
+
+/// All of them; the others stand on the first.
+pub(crate) fn all() -> Vec<Scenario> {
+    [
+        &convergence::SCENARIOS[..],
+        &artifacts::SCENARIOS,
+        &never_collected::SCENARIOS,
+        &removal::SCENARIOS,
+        &deployment::SCENARIOS,
+        &ways_in::SCENARIOS,
+    ]
+    .concat()
+}

@@ -1,0 +1,311 @@
+//! What scenarios act in: a cluster, the API that it polls, and an operator's command line.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use harness::{READ, Running, WRITE, repository};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    clock::{Stopwatch, eventually},
+    inventory::Inventory,
+    kubectl::{Kubectl, condition, is_ready},
+    packages,
+    stack::{Stack, free_port},
+    web::{Answers, Web},
+};
+
+/// The cluster of the demo's fleet.
+pub(crate) const CLUSTER: &str = "demo-cluster-01";
+/// The name under which it polls.
+pub(crate) const DNS: &str = "demo-cluster-01.k8s.example.com";
+/// How often it polls here.
+pub(crate) const INTERVAL: &str = "3s";
+/// Some polls and their consequences.
+pub(crate) const A_WHILE: Duration = Duration::from_secs(8);
+/// The types of the demo.
+pub(crate) const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
+
+pub(crate) struct World {
+    pub(crate) stack: Stack,
+    api: Option<Running>,
+    /// Where the API's database is.
+    folder: Arc<TempDir>,
+    seed: PathBuf,
+    port: u16,
+    /// Resource types that are added to the built-in ones.
+    pub(crate) resources: Option<PathBuf>,
+    _charts: Web,
+    pub(crate) watch: Stopwatch,
+    counter: u64,
+}
+
+impl World {
+    /// A bare cluster, with the demo's fleet behind the API, its charts on loopback and an artifact in the registry.
+    pub(crate) fn new(parts: &Path) -> Self {
+        let watch = Stopwatch::start();
+        let stack = Stack::start(parts);
+        let charts_port = free_port();
+        let charts = Web::start(charts_port, Answers::Files(packages::chart_repository(&stack, charts_port)));
+        eventually("the registry answers", &mut || ureq::get(format!("http://{}/v2/", stack.registry)).call().is_ok());
+        packages::push_artifact(&stack, "v1.0.0");
+        let seed = stack.root.path().join("seed.json");
+        fs::write(&seed, seed_with(charts_port, &stack.registry)).unwrap();
+        let folder = Arc::new(TempDir::new().unwrap());
+        let port = free_port();
+        let mut world =
+            Self { stack, api: None, folder, seed, port, resources: None, _charts: charts, watch, counter: 0 };
+        world.start_api();
+        world
+    }
+
+    pub(crate) fn kubectl(&self) -> &Kubectl {
+        &self.stack.kubectl
+    }
+
+    /// Tells what happens, with the time since the scenario began.
+    pub(crate) fn say(&self, text: &str) {
+        tell(self.watch, text);
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts the server on the port that the cluster calls, and waits until it has loaded the fleet.
+    pub(crate) fn start_api(&mut self) {
+        let (seed, resources) = (self.seed.display().to_string(), self.resources.clone());
+        let resources = resources.as_ref().map(|path| path.display().to_string());
+        let mut settings = vec![("SEED_FILE", &*seed), ("DATABASE_URL", "sqlite://fleet.db?mode=rwc")];
+        settings.extend(resources.as_ref().map(|path| ("RESOURCES_DIR", &**path)));
+        self.api = Some(self.launch(self.folder.clone(), &settings));
+        let ready = format!("{}/ready", self.url());
+        eventually("the API is ready", &mut || ureq::get(&ready).call().is_ok());
+    }
+
+    /// Ends the server, and starts another one in its place that does not find its fleet.
+    pub(crate) fn start_api_without_fleet(&mut self, database: &str) -> Running {
+        self.kill_api();
+        let folder = Arc::new(TempDir::new().unwrap());
+        self.launch(folder, &[("SEED_FILE", ""), ("DATABASE_URL", database)])
+    }
+
+    fn launch(&self, folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Running {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let all = [&[("API_MODE", "crud"), ("LISTEN_ADDR", &listen)], settings].concat();
+        Running::launch(&binary("flux-resourceset"), folder, &all)
+    }
+
+    /// Ends the server at once.
+    pub(crate) fn kill_api(&mut self) {
+        drop(self.api.take());
+    }
+
+    /// Ends the server and puts another one in its place for as long as the answer lives.
+    pub(crate) fn replace_api(&mut self, answers: Answers) -> Web {
+        self.kill_api();
+        Web::start(self.port, answers)
+    }
+
+    /// What the API counts as polls of a type.
+    pub(crate) fn polls(&self, path: &str) -> u64 {
+        let text = ureq::get(format!("{}/metrics", self.url())).call().unwrap().body_mut().read_to_string().unwrap();
+        let name = format!("flux_resourceset_polls_total{{cluster=\"{CLUSTER}\",type=\"{path}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().unwrap())
+    }
+
+    /// Runs the operator's tool, whatever comes of it.
+    pub(crate) fn attempt(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(binary("flux-resourceset-cli"));
+        command.env_clear().env("HOME", self.stack.root.path()).env("FLUX_API_URL", self.url());
+        command.env("FLUX_API_TOKEN", READ).env("FLUX_API_WRITE_TOKEN", WRITE).args(arguments);
+        command.output().unwrap()
+    }
+
+    /// Runs the operator's tool; it must succeed.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> String {
+        let output = self.attempt(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "flux-resourceset-cli {}: {said}", arguments.join(" "));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs it and says so.
+    pub(crate) fn change(&self, arguments: &[&str]) {
+        self.say(&format!("$ flux-resourceset-cli {}", arguments.join(" ")));
+        self.cli(arguments);
+    }
+
+    /// A document as the API has it.
+    pub(crate) fn document(&self, ty: &str, id: &str) -> Value {
+        serde_json::from_str(&self.cli(&["get", ty, id, "-o", "json"])).unwrap()
+    }
+
+    /// Makes a document what is given, be it there or not.
+    pub(crate) fn put(&self, kind: &str, document: &Value) {
+        let mut document = document.clone();
+        document["kind"] = json!(kind);
+        let file = self.stack.root.path().join("document.json");
+        fs::write(&file, document.to_string()).unwrap();
+        self.cli(&["apply", "-f", file.to_str().unwrap(), "--yes"]);
+    }
+
+    /// Changes the cluster.
+    pub(crate) fn patch_cluster(&self, patch: &Value) {
+        self.change(&["cluster", "patch", CLUSTER, "-p", &patch.to_string(), "--yes"]);
+    }
+
+    /// Applies what the operator's tool says that the cluster needs.
+    pub(crate) fn bootstrap(&self) {
+        let arguments = ["bootstrap", CLUSTER, "--interval", INTERVAL, "--quiet"];
+        let apply = "kubectl apply --server-side --force-conflicts -f -";
+        self.say(&format!("$ flux-resourceset-cli {} | {apply}", arguments.join(" ")));
+        self.kubectl().apply(&self.cli(&arguments));
+    }
+
+    /// Makes a bare cluster poll, and converge.
+    pub(crate) fn first_boot(&mut self) {
+        self.bootstrap();
+        self.until_there(&["namespace", "podinfo"]);
+        self.say(&format!("ResourceSet platform-components: {}", self.set_says("platform-components")));
+        self.until("the operator has installed Flux, as the FluxInstance says", |kubectl| {
+            is_ready(&kubectl.flux("fluxinstance", "flux"))
+        });
+        self.stack.start_controllers();
+        self.until_converged();
+    }
+
+    /// Waits, and says for how long.
+    pub(crate) fn until(&mut self, what: &str, is: impl Fn(&Kubectl) -> bool) {
+        let time = self.stack.wait(what, &mut |stack| is(&stack.kubectl)).as_secs_f64();
+        self.say(&format!("{what} (after {time:.1} s)"));
+    }
+
+    /// Waits for an object.
+    pub(crate) fn until_there(&mut self, arguments: &[&str]) {
+        let what = format!("{} is there", arguments.join(" "));
+        self.until(&what, |kubectl| !kubectl.get(arguments).is_null());
+    }
+
+    /// Waits until an object is gone.
+    pub(crate) fn until_gone(&mut self, arguments: &[&str]) {
+        let what = format!("{} is gone", arguments.join(" "));
+        self.until(&what, |kubectl| kubectl.get(arguments).is_null());
+    }
+
+    /// Waits until the demo's fleet is on the cluster as it should be, and all that Flux makes of it is ready.
+    pub(crate) fn until_converged(&mut self) {
+        self.until("every ResourceSet, release and Kustomization is ready, and so are the pods", |kubectl| {
+            let all_ready = |kind: &str, least: usize| {
+                let items = kubectl.list(&["-n", "flux-system", kind]);
+                items.len() >= least && items.iter().all(is_ready)
+            };
+            let podinfo = kubectl.get(&["-n", "podinfo", "deployment", "podinfo"]);
+            let replicas = podinfo["spec"]["replicas"].as_u64();
+            all_ready("resourcesets", 3)
+                && all_ready("helmreleases", 3)
+                && all_ready("kustomizations.kustomize.toolkit.fluxcd.io", 1)
+                && replicas.is_some()
+                && podinfo["status"]["readyReplicas"].as_u64() == replicas
+        });
+    }
+
+    /// What the API has brought onto the cluster.
+    pub(crate) fn inventory(&self) -> Inventory {
+        Inventory::of(self.kubectl())
+    }
+
+    /// Makes Flux Operator look at an object now, and answers the mark by which that is known.
+    pub(crate) fn force(&mut self, kind: &str, name: &str) -> String {
+        self.counter += 1;
+        let mark = format!("e2e-{}", self.counter);
+        let annotation = format!("reconcile.fluxcd.io/requestedAt={mark}");
+        self.kubectl().run(&["-n", "flux-system", "annotate", "--overwrite", kind, name, &annotation]);
+        mark
+    }
+
+    /// Makes it poll for everything now.
+    pub(crate) fn force_polls(&mut self) {
+        for name in TYPES {
+            self.force("resourcesetinputprovider", name);
+        }
+    }
+
+    /// Makes it render everything again with what the providers have, and waits until it has tried.
+    pub(crate) fn force_sets(&mut self) {
+        let marks = TYPES.map(|name| (name, self.force("resourceset", name)));
+        self.until("every ResourceSet was rendered again", |kubectl| {
+            marks.iter().all(|(name, mark)| {
+                kubectl.flux("resourceset", name)["status"]["lastHandledReconcileAt"].as_str() == Some(mark)
+            })
+        });
+    }
+
+    /// The operator's own words about a provider.
+    pub(crate) fn provider_says(&self, name: &str) -> String {
+        condition(&self.kubectl().flux("resourcesetinputprovider", name), "Ready")
+    }
+
+    /// The operator's own words about a ResourceSet.
+    pub(crate) fn set_says(&self, name: &str) -> String {
+        condition(&self.kubectl().flux("resourceset", name), "Ready")
+    }
+
+    /// Changes the cluster's identity, as somebody might by mistake.
+    pub(crate) fn identify(&self, values: &Value) {
+        let patch = json!({"spec": {"defaultValues": values}}).to_string();
+        let change =
+            ["-n", "flux-system", "patch", "resourcesetinputprovider", "cluster-identity", "--type=merge", "-p"];
+        self.say(&format!("$ kubectl patch resourcesetinputprovider cluster-identity --type=merge -p '{patch}'"));
+        self.kubectl().run(&[&change[..], &[&patch]].concat());
+    }
+}
+
+impl Drop for World {
+    /// What helps most when something has failed.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let api = self.api.as_ref().map(Running::log).unwrap_or_default();
+            let api: Vec<_> = api.lines().rev().take(8).collect();
+            let api: Vec<_> = api.into_iter().rev().collect();
+            print(&format!("{}--- the API\n{}", self.stack.last_words(), api.join("\n")));
+        }
+    }
+}
+
+/// Tells something, with the time since a beginning.
+pub(crate) fn tell(since: Stopwatch, text: &str) {
+    print(&format!("  {:7.2} s  {}", since.seconds(), text.trim_end().replace('\n', "\n             ")));
+}
+
+#[allow(clippy::print_stdout, reason = "the log is what a run is for")]
+pub(crate) fn print(text: &str) {
+    println!("{text}");
+}
+
+/// A program of this workspace, beside this one.
+pub(crate) fn binary(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name(name)
+}
+
+/// The demo's fleet, with its charts on loopback, and with a component that comes from an artifact.
+fn seed_with(charts: u16, registry: &str) -> String {
+    let mut seed: Value = serde_json::from_str(&fs::read_to_string(repository("data/seed.json")).unwrap()).unwrap();
+    let components = seed["platform_components"].as_array_mut().unwrap();
+    for component in components.iter_mut() {
+        component["oci_url"] = json!(format!("http://127.0.0.1:{charts}"));
+    }
+    components.push(json!({
+        "id": "agent", "oci_url": format!("oci://{registry}/platform"), "oci_tag": "v1.0.0", "oci_insecure": true,
+        "component_path": "core/agent/1.0.0", "cluster_env_enabled": true
+    }));
+    seed["clusters"][0]["platform_components"].as_array_mut().unwrap().push(json!({"id": "agent"}));
+    seed.to_string()
+}
