@@ -95,7 +95,7 @@ impl Drop for Timeline {
 /// Tells the first poll of the components after a count of them, and answers when it was.
 pub(crate) fn tell_poll_after(world: &World, before: u64) -> f64 {
     eventually("the cluster polls", &mut || world.polls("platform-components") > before);
-    world.say("poll        of platform-components was answered");
+    world.say("poll        of platform-components came");
     world.watch.seconds()
 }
 

@@ -76,12 +76,13 @@ fn differ(one: &str, other: &str) -> bool {
     value(one) != value(other)
 }
 
-/// What Flux makes of an input: nothing of one that is disabled, and of a component one thing or another by where it comes
-/// from and, for Helm, of which chart it is. Where that changes, Flux deletes what it had made.
+/// What Flux makes of an input: nothing of one that is disabled, of a component one thing or another by where it comes from
+/// and, for Helm, of which chart it is, and another object where a field changes that is fixed. Where that differs, Flux
+/// deletes what it had made.
 #[derive(PartialEq, Eq)]
 enum Rendered {
     Nothing,
-    Something,
+    Object { fixed: Vec<Value> },
     Release { chart: String },
     Kustomization,
 }
@@ -89,17 +90,17 @@ enum Rendered {
 impl Rendered {
     /// Of other types only their templates know, so everything is taken to render something.
     fn of(ty: &model::ResourceType, input: &str) -> Self {
-        if ty.kind.as_str() != model::ResourceType::COMPONENT {
-            return Self::Something;
-        }
         let input = serde_json::from_str::<Value>(input).unwrap_or_default();
+        if ty.kind.as_str() != model::ResourceType::COMPONENT {
+            return Self::Object { fixed: ty.fixed.keys().map(|field| input[field].clone()).collect() };
+        }
         if input["enabled"] == false {
             return Self::Nothing;
         }
         match Delivery::of(input["source"].get("oci_url"), input.get("oci_content")) {
             Delivery::Kustomization => Self::Kustomization,
             Delivery::HelmRelease => {
-                let path = input["component_path"].as_str().unwrap_or_default().trim_end_matches('/');
+                let path = input["component_path"].as_str().unwrap_or_default().trim_matches('/');
                 Self::Release { chart: path.rsplit('/').next().unwrap_or_default().to_owned() }
             }
         }

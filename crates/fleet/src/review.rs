@@ -1,7 +1,7 @@
 //! Whether a change may be: no saved state can stall a cluster or make its answers shorter than they were meant.
 //!
-//! A change is reviewed on the picture that it would make. What was wrong before it is not held against it; whatever
-//! it would newly break is, in every cluster that it touches, by name.
+//! A change is reviewed on the picture that it would make. What was wrong before it in other documents is not held against
+//! it; what is wrong in those that it writes is, and whatever it would newly break, in every cluster that it touches, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,10 +92,13 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
 /// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
 /// type. A document may say that its object is to be made anew instead.
 fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map, errors: &mut Vec<FieldError>) {
-    let known = fleet.document(ty, &write.id).and_then(|document| document.body.fields().ok());
-    let Some(known) = known.filter(|_| fleet.referrers(ty, &write.id).next().is_some()) else { return };
+    let Some(known) = fleet.document(ty, &write.id).and_then(|document| document.body.fields().ok()) else { return };
+    // A decommissioned cluster may be restored before it has let anything go.
+    let has_it = |cluster: &Cluster| cluster.references(ty.position).iter().any(|reference| reference.id == write.id);
+    let is_there = || fleet.referrers(ty, &write.id).next().is_some() || fleet.clusters().any(has_it);
     for (field, unless) in &ty.fixed {
-        if known.get(field) != fields.get(field) && fields.get(unless) != Some(&Value::Bool(true)) {
+        let changes = known.get(field) != fields.get(field) && fields.get(unless) != Some(&Value::Bool(true));
+        if changes && is_there() {
             let message = format!(
                 "Kubernetes cannot change it on the clusters that have it; with \"{unless}\": true they delete the object \
                  and make it anew"

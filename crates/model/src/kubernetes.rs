@@ -19,7 +19,7 @@ fn is_pod_security(label: &str, value: &str) -> bool {
         "enforce" | "audit" | "warn" => ["privileged", "baseline", "restricted"].contains(&value),
         "enforce-version" | "audit-version" | "warn-version" => {
             let minor = value.strip_prefix("v1.").and_then(|minor| minor.parse::<u8>().ok());
-            value == "latest" || minor.is_some()
+            value == "latest" || minor.is_some_and(|minor| value == format!("v1.{minor}"))
         }
         _ => true,
     }

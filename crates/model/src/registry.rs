@@ -404,6 +404,7 @@ schema:
             ("empty template", flux("{template: \" \"}")),
             ("no definition's name", flux("{requires: [\"\"]}")),
             ("unknown fixed field", flux("{fixed: {role: target_namespace}}")),
+            ("fixed unless a text", flux("{fixed: {id: target_namespace}}")),
             ("name of the API", NETWORK_POLICY.replace("network_policy", "change")),
             ("taken list", flux("{list: namespaces}")),
         ];

@@ -160,6 +160,8 @@ impl Metrics {
         now: Timestamp,
     ) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
         let polls = self.polls.pin();
+        // One that is made again under the same id is another one.
+        polls.retain(|id, _| fleet.cluster(id).is_some());
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
         let counter = IntCounterVec::new(options, &["cluster", "type"])?;

@@ -214,8 +214,10 @@ fn providers_recreated(world: &mut World) {
                 }
             }
             let now = uid(world, "unguarded-podinfo");
-            lost += u32::from(now != unguarded);
-            unguarded = now;
+            if !now.is_null() {
+                lost += u32::from(now != unguarded);
+                unguarded = now;
+            }
         }
         endure(world);
     });

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Scenario, scenario};
 use crate::{
-    clock::pass,
+    clock::{eventually, pass},
     world::{A_WHILE, CLUSTER, INTERVAL, TYPES, World},
 };
 
@@ -33,11 +33,7 @@ fn in_time(world: &mut World) {
     world.change(&["cluster", "restore", CLUSTER, "--yes"]);
     assert_eq!(count(world), polls, "no poll came between");
     world.force_polls();
-    let url = world.url();
-    world.say(&format!("every type is polled now, of {url}"));
-    while count(world).iter().zip(polls).any(|(now, before)| *now == before) {
-        pass(std::time::Duration::from_millis(100));
-    }
+    eventually("every type is polled", &mut || count(world).iter().zip(polls).all(|(now, before)| *now > before));
     world.force_sets();
     let after = world.inventory();
     world.say(&format!("after   {}", after.text()));

@@ -5,7 +5,7 @@
 use std::{
     fs,
     io::Read as _,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -152,10 +152,12 @@ fn lacks_address(problem: &Problem) -> bool {
 /// Whether an address leads to this machine.
 fn is_local(url: &str) -> bool {
     let authority = url.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
-    let is_loopback = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-    let ip = authority.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| host.parse::<IpAddr>());
-    ip.is_ok_and(is_loopback) || host == "localhost" || authority == "localhost"
+    // An address of version 6 has colons of its own, and brackets around them.
+    let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, _)) => host,
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
 }
 
 fn print(remarks: &str, objects: &[Value]) -> Result<()> {
@@ -201,4 +203,28 @@ fn secret(token: &Token) -> Value {
         "type": "Opaque",
         "stringData": {"token": token.reveal()}
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_known() {
+        for url in [
+            "http://127.0.0.1:8080",
+            "http://localhost",
+            "https://localhost:1/x",
+            "http://[::1]",
+            "http://[::1]:80",
+            "http://0.0.0.0:1",
+        ] {
+            assert!(is_local(url), "{url}");
+        }
+        for url in
+            ["https://fleet.example.com", "http://127.example.com", "http://10.0.0.1:8080", "https://[2001:db8::1]"]
+        {
+            assert!(!is_local(url), "{url}");
+        }
+    }
 }

@@ -178,8 +178,15 @@ impl Declaration {
             known(name, child(FLUX, "ordered_by"))?;
         }
         for (name, unless) in &self.fixed {
-            known(name, child(&child(FLUX, "fixed"), name))?;
-            known(unless, child(&child(FLUX, "fixed"), name))?;
+            let pointer = child(&child(FLUX, "fixed"), name);
+            known(name, pointer.clone())?;
+            known(unless, pointer.clone())?;
+            if self.schema["properties"][unless]["type"] != "boolean" {
+                return Err(Refusal::new(pointer, format!("\"{unless}\" is not true or false")));
+            }
+            if !self.reference["properties"][name].is_null() {
+                return Err(Refusal::new(pointer, format!("a reference may say \"{name}\", so it is not fixed")));
+            }
         }
         if self.template.as_ref().is_some_and(|template| template.trim().is_empty()) {
             return Err(Refusal::new(
@@ -196,7 +203,8 @@ impl Declaration {
             return Err(Refusal::new(format!("{FLUX}/reserved/{at}"), "a '*' stands at the end only"));
         }
         check_extensions(&self.schema, &self.schema_pointer)?;
-        let needed = self.ordered_by.iter().chain(self.nests.iter().flat_map(|nest| &nest.fields));
+        let fixed = self.fixed.iter().flat_map(|(name, unless)| [name, unless]);
+        let needed = self.ordered_by.iter().chain(self.nests.iter().flat_map(|nest| &nest.fields)).chain(fixed);
         for name in needed {
             if self.fields.as_ref().is_some_and(|only| !only.contains(name)) {
                 return Err(Refusal::new(

@@ -131,7 +131,14 @@ fn a_role_changes_only_where_somebody_lets_clusters_make_the_binding_anew() {
     let change = json!({"role": "edit"});
     assert_eq!(broken(&server.patch("/rolebindings/dev-readers", &change)), ["rolebinding/dev-readers /role fixed"]);
     assert_eq!(server.patch("/rolebindings/dev-readers", &json!({"subjects": []})).status, 200);
+    assert_eq!(server.delete("/clusters/demo-cluster-01").status, 200);
+    let told = broken(&server.patch("/rolebindings/dev-readers", &change));
+    assert_eq!(told, ["rolebinding/dev-readers /role fixed"], "the cluster may come back before it has polled");
+    assert_eq!(server.post("/clusters/demo-cluster-01/restore", &json!({})).status, 200);
     let wanted = json!({"role": "edit", "role_may_change": true});
+    let plan = server.patch("/rolebindings/dev-readers?dry_run=true", &wanted).json();
+    let inputs = &plan["clusters"][0]["inputs"]["rolebindings"];
+    assert_eq!((&inputs["added"], &inputs["removed"]), (&json!(["dev-readers"]), &json!(["dev-readers"])), "{plan}");
     assert_eq!(server.patch("/rolebindings/dev-readers", &wanted).status, 200);
     let nobody = json!({"id": "unused", "role": "view"});
     assert_eq!(server.post("/rolebindings", &nobody).status, 201);
