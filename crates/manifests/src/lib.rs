@@ -32,7 +32,7 @@ pub(crate) const PROVIDER: &str = "ResourceSetInputProvider";
 pub(crate) const IDENTITY: &str = "cluster-identity";
 
 /// The Secret with the token that clusters send.
-pub const TOKEN_SECRET: &str = "internal-api-token";
+pub(crate) const TOKEN_SECRET: &str = "internal-api-token";
 
 /// The types that reach a cluster: those with a template. Of another one it could make nothing.
 pub(crate) fn rendered(registry: &model::Registry) -> impl Iterator<Item = (&model::ResourceType, &str)> {

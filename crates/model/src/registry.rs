@@ -3,6 +3,8 @@
 //! The built-in types are compiled in; files of a directory add to them or, with the same kind, replace them. A
 //! registry exists only if every file of it is good: a server that knows a type only half would serve half an answer.
 
+mod names;
+
 use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
@@ -130,7 +132,7 @@ impl Registry {
 
     fn from_entries(mut entries: Vec<Entry>) -> Result<Self, RegistryError> {
         for (at, entry) in entries.iter().enumerate() {
-            refuse_taken_names(entry, &entries[..at])?;
+            names::refuse_taken(entry, &entries[..at])?;
         }
         let references: Vec<(String, Value)> = entries
             .iter()
@@ -199,54 +201,6 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
-/// the types or calls otherwise.
-const API: [&str; 19] = [
-    "api",
-    "batch",
-    "bootstrap",
-    "changes",
-    "cluster-identity",
-    "health",
-    "history",
-    "id",
-    "inputs",
-    "metrics",
-    "openapi",
-    "patches",
-    "phone-home",
-    "problems",
-    "provider",
-    "ready",
-    "restore",
-    "revert",
-    "types",
-];
-
-/// Names are addresses: two types cannot share one, nor take one of the API's own.
-fn refuse_taken_names(entry: &Entry, before: &[Entry]) -> Result<(), RegistryError> {
-    let this = &entry.declaration;
-    for (what, name) in [("path", &this.path), ("list", &this.list), ("plural", &this.plural)] {
-        if API.contains(&name.as_str()) {
-            let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API's own", this.kind);
-            return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
-        }
-    }
-    for other in before {
-        let that = &other.declaration;
-        for (what, taken) in
-            [("path", this.path == that.path), ("list", this.list == that.list), ("plural", this.plural == that.plural)]
-        {
-            if taken {
-                let rule =
-                    format!("the {what} of \"{}\" is already that of \"{}\" in {}", this.kind, that.kind, other.file);
-                return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Gives the cluster's schema a list of references for every type, and answers each type's reference as that schema

@@ -34,6 +34,8 @@ fn everything_is_printed_in_order_with_the_token_for_reading() {
     ];
     assert_eq!(kinds(&printed), expected);
     assert_eq!(printed[3]["metadata"]["name"], "internal-api-token");
+    let providers = printed[4]["spec"]["resourcesTemplate"].as_str().unwrap();
+    assert!(providers.contains("secretRef:\n    name: internal-api-token\n"), "it is the one that providers name");
     assert_eq!(printed[3]["stringData"]["token"], READ);
     assert!(!done.out.contains(WRITE), "the token that may write stays here");
     assert_eq!(

@@ -1,7 +1,9 @@
 //! Reading a type from its file.
 //!
-//! Everything that can be said of one file alone is checked here, each refusal with the place in the file; what
+//! Everything that can be said of one file alone is checked here and in [`coherence`], each refusal with the place in the file; what
 //! concerns several types (names taken twice, lists of the cluster) is the registry's.
+
+mod coherence;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +12,7 @@ use serde_json::json;
 
 use super::{Nest, ResourceType, schema};
 use crate::{
-    Kind, Map, Value, kubernetes,
+    Kind, Map, Value,
     yaml::{Located, child},
 };
 
@@ -147,91 +149,8 @@ impl Declaration {
             template: flux.template,
             requires: flux.requires,
         };
-        declaration.check_fields()?;
+        coherence::check(&declaration)?;
         Ok(declaration)
-    }
-
-    /// Whether the names in the Flux block exist, and no field takes a name that inputs need for themselves.
-    fn check_fields(&self) -> Result<(), Refusal> {
-        let properties = self.schema.get("properties").and_then(Value::as_object);
-        let declared = |name: &str| properties.is_some_and(|all| all.contains_key(name));
-        let known = |name: &str, pointer: String| {
-            if declared(name) {
-                Ok(())
-            } else {
-                Err(Refusal::new(pointer, format!("\"{name}\" is not a field of the type")))
-            }
-        };
-        for (at, name) in self.fields.iter().flatten().enumerate() {
-            known(name, format!("{FLUX}/fields/{at}"))?;
-        }
-        for nest in &self.nests {
-            let pointer = child(&child(FLUX, "nest"), &nest.name);
-            for name in &nest.fields {
-                known(name, pointer.clone())?;
-            }
-            if declared(&nest.name) {
-                return Err(Refusal::new(pointer, format!("\"{}\" is already a field of the type", nest.name)));
-            }
-        }
-        if let Some(name) = &self.ordered_by {
-            known(name, child(FLUX, "ordered_by"))?;
-        }
-        for (name, unless) in &self.fixed {
-            let pointer = child(&child(FLUX, "fixed"), name);
-            known(name, pointer.clone())?;
-            known(unless, pointer.clone())?;
-            if self.schema["properties"][unless]["type"] != "boolean" {
-                return Err(Refusal::new(pointer, format!("\"{unless}\" is not true or false")));
-            }
-            if !self.reference["properties"][name].is_null() {
-                return Err(Refusal::new(pointer, format!("a reference may say \"{name}\", so it is not fixed")));
-            }
-        }
-        if self.template.as_ref().is_some_and(|template| template.trim().is_empty()) {
-            return Err(Refusal::new(
-                child(FLUX, "template"),
-                "an empty template would let clusters delete everything",
-            ));
-        }
-        if let Some(at) = self.requires.iter().position(|name| !kubernetes::is_dns_name(name) || !name.contains('.')) {
-            let rule =
-                "a custom resource definition is named PLURAL.GROUP, such as helmreleases.helm.toolkit.fluxcd.io";
-            return Err(Refusal::new(format!("{FLUX}/requires/{at}"), rule));
-        }
-        if let Some(at) = self.reserved.iter().position(|name| name.trim_end_matches('*').contains('*')) {
-            return Err(Refusal::new(format!("{FLUX}/reserved/{at}"), "a '*' stands at the end only"));
-        }
-        check_extensions(&self.schema, &self.schema_pointer)?;
-        let fixed = self.fixed.iter().flat_map(|(name, unless)| [name, unless]);
-        let needed = self.ordered_by.iter().chain(self.nests.iter().flat_map(|nest| &nest.fields)).chain(fixed);
-        for name in needed {
-            if self.fields.as_ref().is_some_and(|only| !only.contains(name)) {
-                return Err(Refusal::new(
-                    child(FLUX, "fields"),
-                    format!("\"{name}\" is needed and not among the fields"),
-                ));
-            }
-        }
-        if self.kind.as_str() == ResourceType::CLUSTER {
-            return Ok(());
-        }
-        // The operator overwrites `provider`; the others are ours.
-        let mut taken = vec!["provider", "cluster", "none"];
-        taken.extend(self.patchable.then_some(["patches", "values"]).into_iter().flatten());
-        taken.extend(self.ordered_by.is_some().then_some("effective_depends_on"));
-        let extra = |name: &str| !self.reference["properties"][name].is_null();
-        let nested = |name: &str| self.nests.iter().any(|nest| nest.name == name);
-        for name in taken {
-            let pointer = match name {
-                name if declared(name) => child(&child(&self.schema_pointer, "properties"), name),
-                name if nested(name) => child(&child(FLUX, "nest"), name),
-                name if extra(name) => child(&child(FLUX, "reference"), name),
-                _ => continue,
-            };
-            return Err(Refusal::new(pointer, format!("\"{name}\" is a name that inputs need for themselves")));
-        }
-        Ok(())
     }
 
     /// The type, once its schema needs no other type any more and the reference's defaults are known.
@@ -354,24 +273,6 @@ fn nests(block: Map) -> Result<Vec<Nest>, Refusal> {
         Err(_) => Err(Refusal::new(child(&child(FLUX, "nest"), &name), "a nest is a list of field names")),
     };
     block.into_iter().map(nest).collect()
-}
-
-/// Whether our own words in a schema are ones that we know.
-fn check_extensions(schema: &Value, pointer: &str) -> Result<(), Refusal> {
-    let Value::Object(map) = schema else { return Ok(()) };
-    for (name, value) in map {
-        let pointer = child(pointer, name);
-        match (name.as_str(), value) {
-            ("x-kubernetes", value) if !["labels", "annotations"].map(Value::from).contains(value) => {
-                return Err(Refusal::new(pointer, "x-kubernetes is \"labels\" or \"annotations\""));
-            }
-            ("x-rules", value) if !value.is_array() => {
-                return Err(Refusal::new(pointer, "x-rules is a list of schemas"));
-            }
-            (_, value) => check_extensions(value, &pointer)?,
-        }
-    }
-    Ok(())
 }
 
 /// The defaults that a schema declares for its fields.

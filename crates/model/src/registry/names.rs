@@ -1,0 +1,51 @@
+//! Names are addresses: two types cannot share one, nor take one of the API's own.
+
+use super::{Entry, RegistryError};
+
+/// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
+/// the types or calls otherwise.
+const API: [&str; 19] = [
+    "api",
+    "batch",
+    "bootstrap",
+    "changes",
+    "cluster-identity",
+    "health",
+    "history",
+    "id",
+    "inputs",
+    "metrics",
+    "openapi",
+    "patches",
+    "phone-home",
+    "problems",
+    "provider",
+    "ready",
+    "restore",
+    "revert",
+    "types",
+];
+
+/// Refuses a type with a name that is taken.
+pub(super) fn refuse_taken(entry: &Entry, before: &[Entry]) -> Result<(), RegistryError> {
+    let this = &entry.declaration;
+    for (what, name) in [("path", &this.path), ("list", &this.list), ("plural", &this.plural)] {
+        if API.contains(&name.as_str()) {
+            let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API's own", this.kind);
+            return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
+        }
+    }
+    for other in before {
+        let that = &other.declaration;
+        for (what, taken) in
+            [("path", this.path == that.path), ("list", this.list == that.list), ("plural", this.plural == that.plural)]
+        {
+            if taken {
+                let rule =
+                    format!("the {what} of \"{}\" is already that of \"{}\" in {}", this.kind, that.kind, other.file);
+                return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
+            }
+        }
+    }
+    Ok(())
+}
