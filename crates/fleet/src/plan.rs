@@ -90,8 +90,12 @@ enum Rendered {
 impl Rendered {
     /// Of other types only their templates know, so everything is taken to render something.
     fn of(ty: &model::ResourceType, input: &str) -> Self {
+        let is_component = ty.kind.as_str() == model::ResourceType::COMPONENT;
+        if !is_component && ty.fixed.is_empty() {
+            return Self::Object { fixed: Vec::new() };
+        }
         let input = serde_json::from_str::<Value>(input).unwrap_or_default();
-        if ty.kind.as_str() != model::ResourceType::COMPONENT {
+        if !is_component {
             return Self::Object { fixed: ty.fixed.keys().map(|field| input[field].clone()).collect() };
         }
         if input["enabled"] == false {

@@ -74,7 +74,9 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
     let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return };
     let Ok(fields) = body.fields() else { return };
     errors.extend(ty.check(&fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
-    check_fixed(fleet, write, ty, &fields, errors);
+    if !ty.fixed.is_empty() {
+        check_fixed(fleet, write, ty, &fields, errors);
+    }
     if let Some(Value::Object(patches)) = fields.get("patches").filter(|_| ty.is_cluster()) {
         for (component, patches) in patches {
             for (key, value) in patches.as_object().into_iter().flatten() {
