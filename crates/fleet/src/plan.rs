@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Op, Plan, Value, Write, yaml};
+use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Kind, Op, Plan, Value, Write, yaml};
 
 use crate::{Snapshot, order::Delivery, review::affected};
 
@@ -33,6 +33,18 @@ pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
         plan.clusters.push(ClusterPlan { id, environment, inputs });
     }
     plan
+}
+
+/// The writes that would make one snapshot's documents of another's.
+#[must_use]
+pub fn difference(before: &Snapshot, after: &Snapshot) -> Vec<Write> {
+    let said = |fleet: &Snapshot| -> BTreeMap<(Kind, Id), Op> {
+        fleet.all_documents().map(|document| ((document.kind.clone(), document.id.clone()), document.op())).collect()
+    };
+    let (was, is) = (said(before), said(after));
+    let gone = was.keys().filter(|key| !is.contains_key(key)).map(|key| (key.clone(), Op::Remove));
+    let came = is.iter().filter(|(key, op)| was.get(key) != Some(op)).map(|(key, op)| (key.clone(), op.clone()));
+    gone.chain(came).map(|((kind, id), op)| Write { kind, id, op }).collect()
 }
 
 fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use model::Revision;
 
 use crate::Snapshot;
 
@@ -20,26 +19,10 @@ pub struct Writer {
     newest: Arc<ArcSwapOption<Snapshot>>,
 }
 
-/// A snapshot that is older than the one before it.
-#[derive(Debug, thiserror::Error)]
-#[error("the picture at revision {published} is newer than revision {offered}")]
-pub struct BackInTime {
-    /// What readers see.
-    pub published: Revision,
-    /// What was offered instead.
-    pub offered: Revision,
-}
-
 impl Writer {
-    /// Lets all readers see a snapshot, unless they have seen a newer one: an older picture is a shorter answer.
-    pub fn publish(&mut self, snapshot: Arc<Snapshot>) -> Result<(), BackInTime> {
-        if let Some(published) = self.newest.load().as_ref()
-            && published.revision() > snapshot.revision()
-        {
-            return Err(BackInTime { published: published.revision(), offered: snapshot.revision() });
-        }
+    /// Lets all readers see a snapshot. Which one may follow on which is for the owner to know.
+    pub fn publish(&mut self, snapshot: Arc<Snapshot>) {
         self.newest.store(Some(snapshot));
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::{HashMap, OrdMap, OrdSet};
-use model::{Change, ClusterDns, Document, Id, Kind, Registry, ResourceType, Revision, State};
+use model::{Change, ClusterDns, Document, Id, Kind, Point, Registry, ResourceType, Revision, State};
 
 use crate::{Cluster, Definition, Problem, Refusal, problems};
 
@@ -25,11 +25,11 @@ pub enum SnapshotError {
         /// What is wrong.
         what: String,
     },
-    /// A change does not follow on the snapshot.
-    #[error("revision {change} does not follow on revision {snapshot}")]
+    /// A change does not follow on the snapshot, but on another or another's past.
+    #[error("change {change} does not follow on {snapshot}")]
     OutOfOrder {
-        /// The snapshot's revision.
-        snapshot: Revision,
+        /// Where the snapshot is.
+        snapshot: Point,
         /// The change's revision.
         change: Revision,
     },
@@ -53,7 +53,7 @@ struct Catalogue {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     registry: Arc<Registry>,
-    revision: Revision,
+    point: Point,
     /// Live and decommissioned.
     clusters: OrdMap<Id, Arc<Cluster>>,
     /// The clusters that claim a DNS name: one live cluster at most, if all is well, and any number of tombstones.
@@ -66,13 +66,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A fleet without documents.
+    /// A fleet without documents, of no log.
     #[must_use]
     pub fn empty(registry: Arc<Registry>) -> Self {
         let catalogues = registry.types().map(|_| Catalogue::default()).collect();
         Self {
             registry,
-            revision: Revision::ZERO,
+            point: Point::default(),
             clusters: OrdMap::new(),
             by_dns: HashMap::new(),
             catalogues,
@@ -81,14 +81,14 @@ impl Snapshot {
         }
     }
 
-    /// The fleet at a revision, from all its documents; from all or not at all.
+    /// The fleet at a point of the log, from all its documents; from all or not at all.
     pub fn load(
         registry: Arc<Registry>,
-        revision: Revision,
+        point: Point,
         documents: impl IntoIterator<Item = Document>,
     ) -> Result<Self, SnapshotError> {
         let mut fleet = Self::empty(registry);
-        fleet.revision = revision;
+        fleet.point = point;
         let mut touched = BTreeSet::new();
         // Clusters come last, so that no definition that arrives has to look for those that wait for it.
         let (clusters, definitions): (Vec<_>, Vec<_>) =
@@ -102,11 +102,11 @@ impl Snapshot {
 
     /// The fleet after a change.
     pub fn apply(&self, change: &Change) -> Result<Self, SnapshotError> {
-        if change.revision != self.revision.next() {
-            return Err(SnapshotError::OutOfOrder { snapshot: self.revision, change: change.revision });
+        if change.revision != self.point.revision.next() || change.parent != self.point.digest {
+            return Err(SnapshotError::OutOfOrder { snapshot: self.point, change: change.revision });
         }
         let mut next = self.clone();
-        next.revision = change.revision;
+        next.point = self.point.after(change);
         let mut touched = BTreeSet::new();
         for write in &change.writes {
             match write.document(change.revision) {
@@ -121,7 +121,20 @@ impl Snapshot {
     /// The last change in it.
     #[must_use]
     pub fn revision(&self) -> Revision {
-        self.revision
+        self.point.revision
+    }
+
+    /// Where in the history of the log it is.
+    #[must_use]
+    pub fn point(&self) -> &Point {
+        &self.point
+    }
+
+    /// Everything that is known, in force or not, in no order.
+    pub fn all_documents(&self) -> impl Iterator<Item = &Document> {
+        let clusters = self.clusters.values().map(|cluster| &cluster.document);
+        let definitions = self.catalogues.iter().flat_map(|it| it.definitions.values().map(|it| &it.document));
+        clusters.chain(definitions).chain(self.strangers.values().map(AsRef::as_ref))
     }
 
     /// The resource types by which it was read.

@@ -1,4 +1,5 @@
-//! For tests: a real server process, with an environment, a folder and a port of its own. It ends with its test.
+//! For tests: a real server process, with an environment, a folder and a port of its own. It ends with its test. So do
+//! the database it writes to, the network between them, the disk and the load.
 
 #![allow(clippy::missing_panics_doc, clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -13,6 +14,17 @@ use std::{
 };
 
 use tempfile::TempDir;
+
+mod disk;
+mod guardian;
+mod load;
+mod postgres;
+mod proxy;
+
+pub use disk::SmallDisk;
+pub use load::{Load, Report};
+pub use postgres::Postgres;
+pub use proxy::Proxy;
 
 /// The token that may read.
 pub const READ: &str = "read-token";

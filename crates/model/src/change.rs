@@ -2,13 +2,19 @@
 
 use jiff::Timestamp;
 
-use crate::{Body, Document, Id, Kind, Revision, State};
+use crate::{Body, Digest, Document, Epoch, Id, Kind, Point, Revision, State, history};
 
 /// An atomic set of writes: all of it happens, as one revision, or none of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Its number, one more than that of the change before it.
     pub revision: Revision,
+    /// Under which word of an operator it was made.
+    pub epoch: Epoch,
+    /// The digest of the change before it.
+    pub parent: Digest,
+    /// Its own: of its parent, and of everything below.
+    pub digest: Digest,
     /// When it was made.
     pub at: Timestamp,
     /// Who made it: the name of a token, or of the part of the system that acts by itself.
@@ -19,6 +25,41 @@ pub struct Change {
     pub request_id: Option<String>,
     /// What it writes; at most one write for each document.
     pub writes: Vec<Write>,
+}
+
+/// Where a change comes from; the fields are those of [`Change`].
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "said there")]
+pub struct Origin {
+    pub at: Timestamp,
+    pub actor: String,
+    pub reason: Option<String>,
+    pub request_id: Option<String>,
+}
+
+impl Change {
+    /// The change that follows on a point of the log.
+    #[must_use]
+    pub fn after(point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
+        Self::in_epoch(point.epoch, point, origin, writes)
+    }
+
+    /// The change that follows on a point of the log and begins another epoch.
+    #[must_use]
+    pub fn in_epoch(epoch: Epoch, point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
+        let Origin { at, actor, reason, request_id } = origin;
+        let (revision, parent) = (point.revision.next(), point.digest);
+        let mut change =
+            Self { revision, epoch, parent, digest: Digest::default(), at, actor, reason, request_id, writes };
+        change.digest = history::digest(&change);
+        change
+    }
+
+    /// Whether it is what it was when it was made.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        history::digest(self) == self.digest
+    }
 }
 
 /// One document's part in a change.

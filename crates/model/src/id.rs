@@ -129,7 +129,7 @@ impl ClusterDns {
 }
 
 /// The number of a change, and of the state of the fleet after it. Zero is the log before its first change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 

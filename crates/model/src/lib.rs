@@ -7,6 +7,7 @@
 mod change;
 mod document;
 pub mod helm;
+mod history;
 mod id;
 mod json;
 mod kubernetes;
@@ -17,8 +18,9 @@ mod resource_type;
 mod validation;
 pub mod yaml;
 
-pub use change::{Change, Op, Write};
+pub use change::{Change, Op, Origin, Write};
 pub use document::{Body, Document, State};
+pub use history::{Digest, Epoch, InvalidDigest, Point, StoreId};
 pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
 pub use json::{MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls};
 pub use kubernetes::is_dns_name;

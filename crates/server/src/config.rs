@@ -1,14 +1,17 @@
 //! Configuration: every setting is an environment variable and a flag, typed, documented, and unable to print a
 //! secret. A bad one is a sentence that names it, and never a panic.
 
-use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf};
+use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use manifests::ApiUrl;
-use store::SqliteDsn;
+use store::{PostgresDsn, SqliteDsn, Timeouts};
 
-use crate::access::{Token, Tokens};
+use crate::{
+    Keep,
+    access::{Token, Tokens},
+};
 
 /// Where seeds are looked for if nothing else is said.
 const DEFAULT_SEED: &str = "data/seed.json";
@@ -26,18 +29,41 @@ struct Args {
     #[arg(long, env = "API_MODE", value_name = "MODE", default_value = "read-only")]
     api_mode: String,
 
-    /// Where the log is kept: "sqlite", or "memory" for tests and tries.
-    #[arg(long, env = "STORE_BACKEND", value_name = "BACKEND", default_value = "sqlite")]
-    store_backend: String,
+    /// Where the log is kept: "sqlite", "postgres", or "memory" for tests and tries [default: what DATABASE_URL says].
+    #[arg(long, env = "STORE_BACKEND", value_name = "BACKEND", global = true)]
+    store_backend: Option<String>,
 
-    /// The SQLite file; "mode" is ro, rw or rwc (made where missing).
+    /// The SQLite file, where "mode" is ro, rw or rwc (made where missing); or the PostgreSQL database, such as
+    /// postgres://user:password@host:5432/name?sslmode=verify-full&sslrootcert=ca.crt
     #[arg(
         long,
         env = "DATABASE_URL",
         value_name = "URL",
-        default_value = "sqlite://data/flux-resourceset.db?mode=rwc"
+        default_value = "sqlite://data/flux-resourceset.db?mode=rwc",
+        hide_env_values = true,
+        global = true
     )]
     database_url: String,
+
+    /// How many connections to PostgreSQL may be open for changes and reads; one or two more carry news.
+    #[arg(long, env = "DATABASE_POOL_SIZE", value_name = "COUNT", default_value = "4", global = true)]
+    database_pool_size: String,
+
+    /// How long PostgreSQL may take to give a connection.
+    #[arg(long, env = "DATABASE_POOL_TIMEOUT", value_name = "TIME", default_value = "5s", global = true)]
+    database_pool_timeout: String,
+
+    /// How long PostgreSQL may take for a statement.
+    #[arg(long, env = "DATABASE_STATEMENT_TIMEOUT", value_name = "TIME", default_value = "10s", global = true)]
+    database_statement_timeout: String,
+
+    /// Where this server keeps the last picture that it served, for a start while the store is away; empty for nowhere.
+    #[arg(long, env = "SNAPSHOT_FILE", value_name = "FILE")]
+    snapshot_file: Option<OsString>,
+
+    /// How old a kept picture may be to be served.
+    #[arg(long, env = "SNAPSHOT_MAX_AGE", value_name = "TIME", default_value = "1d")]
+    snapshot_max_age: String,
 
     /// The bearer token that may read. Required; better given by the environment, since flags show in process lists.
     #[arg(long, env = "AUTH_TOKEN", value_name = "TOKEN", hide_env_values = true)]
@@ -79,6 +105,7 @@ struct Args {
 }
 
 #[derive(Clone, Debug, Subcommand)]
+#[allow(clippy::doc_markdown, reason = "these texts are the help")]
 enum Subcommands {
     /// Print the OpenAPI document of this server, in mode crud, and its resource types.
     Openapi,
@@ -86,6 +113,20 @@ enum Subcommands {
     Clusters {
         /// The directory to write to.
         directory: PathBuf,
+    },
+    /// Write the whole log of the store to one file, from which any backend can be restored. The server may run.
+    Backup {
+        /// The file; "-" for standard output.
+        file: PathBuf,
+    },
+    /// Put a log back: from a backup, or from the SNAPSHOT_FILE of a replica, which has no history.
+    Restore {
+        /// The file; "-" for standard input.
+        file: PathBuf,
+        /// Replace the log that the store has. Servers that have served more keep on serving it until an operator accepts
+        /// the older history.
+        #[arg(long)]
+        replace: bool,
     },
 }
 
@@ -105,6 +146,22 @@ pub enum Command {
         resources: Option<PathBuf>,
         /// The directory to write to.
         directory: PathBuf,
+    },
+    /// Write the log of a store to a file.
+    Backup {
+        /// The store.
+        backend: Backend,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Put the log of a store back from a file.
+    Restore {
+        /// The store.
+        backend: Backend,
+        /// The file.
+        file: PathBuf,
+        /// Whether there may be a log already.
+        replace: bool,
     },
 }
 
@@ -133,6 +190,15 @@ pub enum Backend {
     Memory,
     /// In a file.
     Sqlite(Box<SqliteDsn>),
+    /// In a database server.
+    Postgres {
+        /// Where it is.
+        dsn: Box<PostgresDsn>,
+        /// How many connections there may be.
+        connections: u32,
+        /// How long it may take.
+        timeouts: Timeouts,
+    },
 }
 
 /// The settings of a server.
@@ -146,6 +212,8 @@ pub struct Config {
     pub tokens: Tokens,
     /// The documents with which a new log begins.
     pub seed: Option<PathBuf>,
+    /// Where the last picture is kept.
+    pub keep: Option<Keep>,
     /// A document to serve instead of the derived one.
     pub openapi: Option<PathBuf>,
     /// The directory that adds to the built-in types.
@@ -182,25 +250,50 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
     match args.command {
         Some(Subcommands::Openapi) => Ok(Command::Openapi { resources: args.resources_dir }),
         Some(Subcommands::Clusters { directory }) => Ok(Command::Clusters { resources: args.resources_dir, directory }),
+        Some(Subcommands::Backup { ref file }) => Ok(Command::Backup { backend: args.backend()?, file: file.clone() }),
+        Some(Subcommands::Restore { ref file, replace }) => {
+            Ok(Command::Restore { backend: args.backend()?, file: file.clone(), replace })
+        }
         None => args.config().map(|config| Command::Serve(Box::new(config))),
     }
 }
 
 impl Args {
+    fn backend(&self) -> Result<Backend, ConfigError> {
+        let url = &self.database_url;
+        let said = if PostgresDsn::is_meant(url) { "postgres" } else { "sqlite" };
+        match self.store_backend.as_deref().unwrap_or(said) {
+            "memory" => Ok(Backend::Memory),
+            "sqlite" => match url.parse() {
+                Ok(dsn) => Ok(Backend::Sqlite(Box::new(dsn))),
+                Err(error) => bad("DATABASE_URL", error),
+            },
+            "postgres" => {
+                let dsn = match url.parse() {
+                    Ok(dsn) => Box::new(dsn),
+                    Err(error) => return bad::<Backend>("DATABASE_URL", error),
+                };
+                let Some(connections) = self.database_pool_size.parse().ok().filter(|count| (1..=100).contains(count))
+                else {
+                    return bad("DATABASE_POOL_SIZE", format!("\"{}\" is not 1 to 100", self.database_pool_size));
+                };
+                let timeouts = Timeouts {
+                    connection: timeout("DATABASE_POOL_TIMEOUT", &self.database_pool_timeout)?,
+                    statement: timeout("DATABASE_STATEMENT_TIMEOUT", &self.database_statement_timeout)?,
+                };
+                Ok(Backend::Postgres { dsn, connections, timeouts })
+            }
+            other => bad("STORE_BACKEND", format!("\"{other}\" is not \"sqlite\", \"postgres\" or \"memory\"")),
+        }
+    }
+
     fn config(self) -> Result<Config, ConfigError> {
         let mode = match self.api_mode.as_str() {
             "read-only" => Mode::ReadOnly,
             "crud" => Mode::Crud,
             other => return bad("API_MODE", format!("\"{other}\" is not \"read-only\" or \"crud\"")),
         };
-        let backend = match self.store_backend.as_str() {
-            "memory" => Backend::Memory,
-            "sqlite" => match self.database_url.parse() {
-                Ok(dsn) => Backend::Sqlite(Box::new(dsn)),
-                Err(error) => return bad("DATABASE_URL", error),
-            },
-            other => return bad("STORE_BACKEND", format!("\"{other}\" is not \"sqlite\" or \"memory\"")),
-        };
+        let backend = self.backend()?;
         let Some(read) = self.auth_token else {
             return bad("AUTH_TOKEN", "it is required: set it to the bearer token that clusters send");
         };
@@ -217,7 +310,9 @@ impl Args {
             Ok(url) => url,
             Err(error) => return bad("PUBLIC_URL", error),
         };
-        let retention = self.history_retention.as_deref().map(retention).transpose()?;
+        let retention = self.history_retention.as_deref().map(|text| time("HISTORY_RETENTION", text)).transpose()?;
+        let good_for = time("SNAPSHOT_MAX_AGE", &self.snapshot_max_age)?;
+        let file = self.snapshot_file.filter(|file| !file.is_empty()).map(PathBuf::from);
         let log = match tracing_subscriber::EnvFilter::try_new(self.rust_log.as_deref().unwrap_or("info")) {
             Ok(filter) => filter,
             Err(error) => return bad("RUST_LOG", error),
@@ -231,6 +326,7 @@ impl Args {
             backend,
             tokens: Tokens { read, write, writer },
             seed,
+            keep: file.map(|file| Keep { file, good_for }),
             openapi: self.openapi_file,
             resources: self.resources_dir,
             retention,
@@ -245,12 +341,20 @@ fn bad<T>(name: &'static str, what: impl ToString) -> Result<T, ConfigError> {
     Err(ConfigError::Setting { name, what: what.to_string() })
 }
 
-fn retention(text: &str) -> Result<SignedDuration, ConfigError> {
+fn time(name: &'static str, text: &str) -> Result<SignedDuration, ConfigError> {
     let span = text.parse::<Span>().ok();
     let time = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
     match time.filter(SignedDuration::is_positive) {
         Some(time) => Ok(time),
-        None => bad("HISTORY_RETENTION", format!("\"{text}\" is not a time, such as 90d or 12h")),
+        None => bad(name, format!("\"{text}\" is not a time, such as 90d, 12h or 5s")),
+    }
+}
+
+/// A time for which somebody waits.
+fn timeout(name: &'static str, text: &str) -> Result<Duration, ConfigError> {
+    match Duration::try_from(time(name, text)?).ok().filter(|time| *time <= Duration::from_hours(1)) {
+        Some(time) => Ok(time),
+        None => bad(name, format!("\"{text}\" is more than an hour")),
     }
 }
 

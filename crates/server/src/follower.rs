@@ -1,29 +1,20 @@
 //! The one task that touches the store: it loads the picture and keeps it at the head of the log.
 //!
-//! What it cannot read, it does not publish. While the store is away the last picture stays; a log that has lost its
-//! end is not followed back in time. Both are told: in the log, in `/ready`, and by the age of the picture.
+//! What it cannot read, it does not publish. While the store is away the last picture stays, and a log that does not
+//! continue what was served is not followed until an operator says so. Both are told: in the log, in `/ready`, and by
+//! metrics.
 
-use std::{
-    collections::BTreeSet,
-    convert::Infallible,
-    path::PathBuf,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
-use fleet::{Problem, Snapshot, SnapshotError, Writer};
-use model::Registry;
-use serde::Serialize;
-use store::{MemoryStore, SqliteStore, Store, StoreError, Tail};
+use fleet::{Snapshot, SnapshotError, Writer};
+use model::{Point, Registry};
+use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tail};
+use tokio::task::block_in_place;
 
 use crate::{
-    Clock, Log,
+    Clock, Keep, Log, Status, StoreStatus,
     config::Backend,
+    held::Held,
     seeding::{self, SeedingError},
 };
 
@@ -57,73 +48,14 @@ impl Fatal {
     }
 }
 
-/// How the follower gets on with the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoreStatus {
-    /// Not opened yet.
-    Starting,
-    /// At the head of the log.
-    Following,
-    /// The store cannot be read; the picture ages.
-    Unavailable,
-    /// The log ends before the picture; the picture is kept.
-    Behind,
-}
-
-/// What others may know of the follower.
-#[derive(Debug)]
-pub struct Status {
-    /// Milliseconds of uptime at which the picture was last known to be at the head.
-    synced: AtomicU64,
-    store: ArcSwap<StoreStatus>,
-    /// A log that lost its end is not to be trusted again when it has grown another.
-    lost_end: AtomicBool,
-}
-
-impl Default for Status {
-    fn default() -> Self {
-        Self {
-            synced: AtomicU64::new(0),
-            store: ArcSwap::from_pointee(StoreStatus::Starting),
-            lost_end: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Status {
-    /// How long ago the picture was known to be at the head of the log.
-    pub(crate) fn age(&self, uptime: Duration) -> Duration {
-        uptime.saturating_sub(Duration::from_millis(self.synced.load(Ordering::Relaxed)))
-    }
-
-    /// Whether the log ended before the picture once.
-    pub(crate) fn has_lost_end(&self) -> bool {
-        self.lost_end.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn store(&self) -> StoreStatus {
-        **self.store.load()
-    }
-
-    /// The picture is at the head; whether this is news.
-    fn in_step(&self, uptime: Duration) -> bool {
-        self.synced.store(u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.turn(StoreStatus::Following)
-    }
-
-    /// Whether this is news.
-    fn turn(&self, now: StoreStatus) -> bool {
-        *self.store.swap(Arc::new(now)) != now
-    }
-}
-
 /// What the follower works with.
 pub struct Follower {
     /// Where the log is kept.
     pub backend: Backend,
     /// The documents with which a new log begins.
     pub seed: Option<PathBuf>,
+    /// Where the last picture is kept for a start without the store.
+    pub keep: Option<Keep>,
     /// The resource types.
     pub registry: Arc<Registry>,
     /// The clocks.
@@ -138,54 +70,124 @@ impl Follower {
     /// Opens the store, loads the picture and follows the log until `stop` comes; ends before only if it cannot begin.
     pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
         let mut stop = pin!(stop);
+        let mut held = block_in_place(|| Held::recall(writer, self.log.clone(), self.keep.as_ref(), &self.registry));
+        if let Some(age) = held.age(self.clock.now()) {
+            self.status.was_in_step(self.clock.uptime(), age.try_into().unwrap_or_default());
+        }
         let store = tokio::select! {
-            store = self.insist(|| async { Ok(self.backend.open().await?) }) => store?,
+            store = self.insist(&mut held, || async { Ok(self.backend.open().await?) }) => store?,
             () = &mut stop => return Ok(()),
         };
         self.log.opened(store.clone());
         let ended = tokio::select! {
-            fatal = self.follow(&*store, writer) => fatal.map(|never| match never {}),
+            fatal = self.follow(&*store, held) => fatal.map(|never| match never {}),
             () = &mut stop => Ok(()),
         };
         store.close().await;
         ended
     }
 
-    async fn follow(&self, store: &dyn Store, mut writer: Writer) -> Result<Infallible, Fatal> {
-        if let Some(file) = self.seed.as_ref().filter(|_| self.backend.is_writable()) {
-            self.insist(|| async { Ok(seeding::plant(store, &self.registry, file, &*self.clock).await?) }).await?;
+    async fn follow(&self, store: &dyn Store, mut held: Held) -> Result<Infallible, Fatal> {
+        if held.point().is_none() {
+            // A fleet that is known is never begun anew.
+            if let Some(seed) = self.seed.as_ref().filter(|_| self.backend.is_writable()) {
+                let plant = || async { Ok(seeding::plant(store, &self.registry, seed, &*self.clock).await?) };
+                self.insist(&mut held, plant).await?;
+            }
+            let loaded = self.insist(&mut held, || self.load(store)).await?;
+            block_in_place(|| held.turn_to(loaded, self.clock.now())).map_err(Fatal::Other)?;
+            self.in_step(&mut held);
         }
-        let mut fleet = Snapshot::empty(self.registry.clone());
-        let loaded = self.insist(|| self.load(store)).await?;
-        self.publish(&mut writer, &mut fleet, loaded);
-        self.status.in_step(self.clock.uptime());
-        tracing::info!(revision = fleet.revision().0, clusters = fleet.clusters().count(), "the fleet is loaded");
         loop {
+            self.look(store, &mut held).await;
             store.wake().await;
-            if self.status.has_lost_end() {
-                self.status.turn(StoreStatus::Behind);
-                continue;
+        }
+    }
+
+    /// Brings the picture to the head of the log, if that continues it.
+    async fn look(&self, store: &dyn Store, held: &mut Held) {
+        let Some(here) = held.point().copied() else { return };
+        match store.changes_after(here.revision, BATCH).await {
+            Ok(tail) if tail.continues(&here) => block_in_place(|| self.take(held, &tail)),
+            Ok(Tail { head, .. }) => {
+                // An operator has spoken since.
+                let accepted = |point: &Point| point.store == here.store && point.epoch > here.epoch;
+                self.turn(store, held, head, accepted).await;
             }
-            match store.changes_after(fleet.revision(), BATCH).await {
-                // So far behind that the changes are forgotten: the picture itself is still there.
-                Err(StoreError::Pruned { .. }) => match self.load(store).await {
-                    Ok(loaded) => self.publish(&mut writer, &mut fleet, loaded),
-                    Err(error) => self.hold(StoreStatus::Unavailable, &error.to_string()),
-                },
-                tail => tokio::task::block_in_place(|| self.take(&mut writer, &mut fleet, tail)),
+            // So far behind that what led here is forgotten. What can be compared is whose log it is, and how far it is; a
+            // log that was seen to diverge has not become another by forgetting.
+            Err(StoreError::Pruned { .. }) => match store.ends().await {
+                Ok(ends) => {
+                    let diverged = matches!(self.status.store(), StoreStatus::Diverged(_));
+                    let further = |point: &Point| {
+                        let newer = point.epoch == here.epoch && point.revision > here.revision && !diverged;
+                        point.store == here.store && (point.epoch > here.epoch || newer)
+                    };
+                    self.turn(store, held, ends.head, further).await;
+                }
+                Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+            },
+            Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+        }
+    }
+
+    /// Takes changes that continue the picture.
+    fn take(&self, held: &mut Held, tail: &Tail) {
+        let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
+        match held.follow(&tail.changes, at_head, self.clock.now()) {
+            Ok(()) if at_head => self.in_step(held),
+            Ok(()) => {}
+            Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
+        }
+    }
+
+    /// Turns to a log that does not continue the picture, where that may be; else keeps the picture.
+    async fn turn(&self, store: &dyn Store, held: &mut Held, head: Point, may: impl Fn(&Point) -> bool) {
+        if !may(&head) {
+            return self.hold(
+                held,
+                StoreStatus::Diverged(head),
+                &format!("the log is at {head}, and does not continue it"),
+            );
+        }
+        match self.load(store).await {
+            Ok(loaded) if may(loaded.point()) => {
+                tracing::warn!(point = %loaded.point(), "the picture is replaced by that of the log");
+                match block_in_place(|| held.turn_to(loaded, self.clock.now())) {
+                    Ok(()) => self.in_step(held),
+                    Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
+                }
             }
+            // The next look says more.
+            Ok(_) => {}
+            Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+        }
+    }
+
+    fn in_step(&self, held: &mut Held) {
+        held.in_step(self.clock.now());
+        if let (true, Some(point)) = (self.status.in_step(self.clock.uptime()), held.point()) {
+            tracing::info!(%point, "the picture is at the head of the log");
+        }
+    }
+
+    /// Keeps the picture as it is; says so once.
+    fn hold(&self, held: &mut Held, status: StoreStatus, what: &dyn std::fmt::Display) {
+        held.show(self.clock.now());
+        if self.status.turn(status) {
+            let point = held.point().map(ToString::to_string);
+            tracing::error!(point, "the picture is kept as it is: {what}");
         }
     }
 
     /// Reads the whole picture.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
         let picture = store.load().await?;
-        let load = || Snapshot::load(self.registry.clone(), picture.revision, picture.documents);
-        Ok(tokio::task::block_in_place(load)?)
+        Ok(block_in_place(|| Snapshot::load(self.registry.clone(), picture.point, picture.documents))?)
     }
 
     /// Tries until it succeeds, or until trying again cannot help.
-    async fn insist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Fatal>
+    async fn insist<T, F>(&self, held: &mut Held, attempt: impl Fn() -> F) -> Result<T, Fatal>
     where
         F: Future<Output = Result<T, Fatal>>,
     {
@@ -193,6 +195,7 @@ impl Follower {
         loop {
             match attempt().await {
                 Err(Fatal::Store(error)) if error.may_pass() => {
+                    held.show(self.clock.now());
                     self.status.turn(StoreStatus::Unavailable);
                     tracing::warn!(retry.seconds = pause.as_secs_f64(), "the fleet is not loaded: {error}");
                     tokio::time::sleep(pause).await;
@@ -202,53 +205,6 @@ impl Follower {
             }
         }
     }
-
-    /// Takes the end of the log into the picture, or says why not.
-    fn take(&self, writer: &mut Writer, fleet: &mut Snapshot, tail: Result<Tail, StoreError>) {
-        let tail = match tail {
-            Ok(tail) => tail,
-            Err(error) => return self.hold(StoreStatus::Unavailable, &format!("the log cannot be read: {error}")),
-        };
-        let here = fleet.revision();
-        if tail.head < here {
-            self.status.lost_end.store(true, Ordering::Relaxed);
-            let what = format!("the log ended at revision {}, before the picture at {here}", tail.head);
-            return self.hold(StoreStatus::Behind, &what);
-        }
-        if !tail.changes.is_empty() {
-            let next = tail.changes.iter().try_fold(fleet.clone(), |fleet, change| fleet.apply(change));
-            match next {
-                Ok(next) => self.publish(writer, fleet, next),
-                Err(error) => {
-                    return self.hold(StoreStatus::Unavailable, &format!("the log cannot be followed: {error}"));
-                }
-            }
-        }
-        if fleet.revision() == tail.head && self.status.in_step(self.clock.uptime()) {
-            tracing::info!(revision = tail.head.0, "the picture is at the head of the log again");
-        }
-    }
-
-    /// Keeps the picture as it is; says so once.
-    fn hold(&self, status: StoreStatus, what: &str) {
-        if self.status.turn(status) {
-            tracing::error!("the picture is kept as it is: {what}");
-        }
-    }
-
-    fn publish(&self, writer: &mut Writer, fleet: &mut Snapshot, next: Snapshot) {
-        let known: BTreeSet<&Problem> = fleet.problems().collect();
-        for problem in next.problems().filter(|problem| !known.contains(problem)) {
-            tracing::warn!(rule = problem.rule.name(), "a document has a problem: {problem}");
-        }
-        match writer.publish(Arc::new(next.clone())) {
-            Ok(()) => {
-                *fleet = next;
-                self.log.published(fleet.revision());
-            }
-            Err(error) => self.hold(StoreStatus::Behind, &error.to_string()),
-        }
-    }
 }
 
 impl Backend {
@@ -256,10 +212,14 @@ impl Backend {
         !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
     }
 
-    async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+    /// Opens the store.
+    pub async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::default()),
             Self::Sqlite(dsn) => Arc::new(SqliteStore::open(dsn).await?),
+            Self::Postgres { dsn, connections, timeouts } => {
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts).await?)
+            }
         })
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod replace;
 pub(crate) mod restore;
 pub(crate) mod revert_change;
 pub(crate) mod revert_document;
+pub(crate) mod store;
 pub(crate) mod stream;
 pub(crate) mod types;
 

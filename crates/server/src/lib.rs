@@ -6,12 +6,14 @@
 
 mod access;
 mod app;
+mod backup;
 mod body;
 mod clock;
 pub mod config;
 mod failure;
 mod follower;
 mod handlers;
+mod held;
 mod listener;
 mod log;
 mod metrics;
@@ -22,14 +24,19 @@ mod query;
 mod retention;
 mod router;
 mod seeding;
+mod snapshot_file;
+mod status;
 mod writing;
 
 pub use access::{Token, Tokens};
 pub use app::{App, Parts};
+pub use backup::{back_up, restore};
 pub use clock::{Clock, SystemClock};
-pub use follower::{Fatal, Follower, Status, StoreStatus};
+pub use follower::{Fatal, Follower};
+pub use held::Keep;
 pub use listener::{Limits, serve};
 pub use log::Log;
 pub use openapi::document as openapi_document;
 pub use retention::retain;
 pub use router::router;
+pub use status::{Status, StoreStatus};

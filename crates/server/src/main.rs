@@ -9,9 +9,9 @@ use std::{
 
 use model::Registry;
 use server::{
-    App, Fatal, Follower, Limits, Log, Parts, Status, SystemClock,
+    App, Fatal, Follower, Limits, Log, Parts, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
-    openapi_document, retain, router, serve,
+    openapi_document, restore, retain, router, serve,
 };
 use tokio::{
     net::TcpListener,
@@ -24,9 +24,11 @@ const BAD_SETTING: u8 = 2;
 
 fn main() -> ExitCode {
     let outcome = match config::read(std::env::args_os()) {
-        Ok(Command::Serve(config)) => start(*config),
+        Ok(Command::Serve(config)) => block_on(run(*config)),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
         Ok(Command::Clusters { resources, directory }) => write_clusters(resources.as_deref(), &directory),
+        Ok(Command::Backup { backend, file }) => block_on(back_up(&backend, &file)),
+        Ok(Command::Restore { backend, file, replace }) => block_on(restore(&backend, &file, replace)),
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(Fatal::Setting(error.to_string())),
     };
@@ -63,9 +65,9 @@ fn write_clusters(resources: Option<&Path>, directory: &Path) -> Result<(), Fata
     Ok(())
 }
 
-fn start(config: Config) -> Result<(), Fatal> {
+fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Fatal::other)?;
-    runtime.block_on(run(config))
+    runtime.block_on(work)
 }
 
 async fn run(config: Config) -> Result<(), Fatal> {
@@ -81,6 +83,7 @@ async fn run(config: Config) -> Result<(), Fatal> {
     let follower = Follower {
         backend: config.backend,
         seed: config.seed,
+        keep: config.keep,
         registry,
         clock: Arc::new(SystemClock::start()),
         status: Arc::new(Status::default()),

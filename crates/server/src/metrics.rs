@@ -19,6 +19,8 @@ use prometheus::{
     Opts, TextEncoder, core::Collector,
 };
 
+use crate::StoreStatus;
+
 const NAMESPACE: &str = "flux_resourceset";
 
 /// From 50 µs, which a poll should take, to 10 s, which nothing should.
@@ -49,6 +51,8 @@ pub(crate) struct Metrics {
     clusters: IntGauge,
     age: Gauge,
     ready: IntGauge,
+    store_up: IntGauge,
+    store_diverged: IntGauge,
     problems: IntGaugeVec,
 }
 
@@ -77,16 +81,23 @@ impl Metrics {
                 "Time since the picture was last known to be at the head of the log, or since the start.",
             ))?,
             ready: IntGauge::with_opts(options("ready", "1 once the picture is loaded."))?,
+            store_up: IntGauge::with_opts(options("store_up", "1 while the log of the store is followed."))?,
+            store_diverged: IntGauge::with_opts(options(
+                "store_diverged",
+                "1 while the log does not continue what is served, so that it is not followed.",
+            ))?,
             problems: IntGaugeVec::new(options("problems", "Broken rules in stored documents."), &["rule"])?,
             exposed,
         };
-        let collectors: [Box<dyn Collector>; 7] = [
+        let collectors: [Box<dyn Collector>; 9] = [
             Box::new(metrics.requests.clone()),
             Box::new(latency),
             Box::new(metrics.revision.clone()),
             Box::new(metrics.clusters.clone()),
             Box::new(metrics.age.clone()),
             Box::new(metrics.ready.clone()),
+            Box::new(metrics.store_up.clone()),
+            Box::new(metrics.store_diverged.clone()),
             Box::new(metrics.problems.clone()),
         ];
         for collector in collectors {
@@ -129,9 +140,12 @@ impl Metrics {
     pub(crate) fn expose(
         &self,
         fleet: Option<&Snapshot>,
+        store: StoreStatus,
         age: Duration,
         now: Timestamp,
     ) -> Result<String, prometheus::Error> {
+        self.store_up.set(i64::from(store == StoreStatus::Following));
+        self.store_diverged.set(i64::from(matches!(store, StoreStatus::Diverged(_))));
         self.ready.set(i64::from(fleet.is_some()));
         self.age.set(age.as_secs_f64());
         if let Some(fleet) = fleet {

@@ -124,6 +124,7 @@ fn service(paths: &mut Value) {
     let text = json!({"type": "string"});
     for (path, id, tag, summary, media, schema) in [
         ("/problems", "listProblems", "operators", "What is wrong with stored documents.", JSON, problems),
+        ("/store", "getStore", "operators", "What is served, and what the log says.", JSON, reference("Store")),
         ("/health", "health", "service", "The process is alive.", JSON, status),
         ("/ready", "ready", "service", "Polls can be answered.", JSON, reference("Ready")),
         ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", json!({})),

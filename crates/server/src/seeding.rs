@@ -6,7 +6,7 @@
 use std::{path::Path, sync::Arc};
 
 use fleet::Snapshot;
-use model::{Change, Registry, Revision};
+use model::{Change, Origin, Point, Registry, Revision};
 use store::{AppendError, Store, StoreError, seed};
 
 use crate::Clock;
@@ -32,12 +32,12 @@ pub(crate) async fn plant(
     file: &Path,
     clock: &dyn Clock,
 ) -> Result<(), SeedingError> {
-    let head = store.changes_after(Revision::ZERO, 1).await?.head;
-    if head > Revision::ZERO {
-        tracing::debug!(revision = head.0, "the log has changes, so the seed is not read");
+    let head = store.ends().await?.head;
+    if head.revision > Revision::ZERO {
+        tracing::debug!(revision = head.revision.0, "the log has changes, so the seed is not read");
         return Ok(());
     }
-    let change = first_change(registry, file, clock)
+    let change = first_change(&head, registry, file, clock)
         .map_err(|what| SeedingError::Seed(format!("SEED_FILE {}: {what}", file.display())))?;
     match store.append(&change).await {
         Ok(()) => tracing::info!(documents = change.writes.len(), "the log was empty and begins with the seed"),
@@ -49,17 +49,17 @@ pub(crate) async fn plant(
 }
 
 /// The seed as a change that makes a servable fleet.
-fn first_change(registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
+fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
     let writes = seed::read(file, registry).map_err(|error| error.to_string())?;
-    let change = Change {
-        revision: Revision::ZERO.next(),
+    let origin = Origin {
         at: clock.now(),
         actor: ACTOR.to_owned(),
         reason: Some("the log was empty".to_owned()),
         request_id: None,
-        writes,
     };
-    let fleet = Snapshot::empty(registry.clone()).apply(&change).map_err(|error| error.to_string())?;
+    let change = Change::after(beginning, origin, writes);
+    let fleet = Snapshot::load(registry.clone(), *beginning, []).and_then(|blank| blank.apply(&change));
+    let fleet = fleet.map_err(|error| error.to_string())?;
     let broken: Vec<_> =
         fleet.problems().filter(|problem| !problem.rule.is_tolerated()).map(ToString::to_string).collect();
     if broken.is_empty() { Ok(change) } else { Err(broken.join("; ")) }

@@ -10,16 +10,20 @@ use std::{sync::Arc, time::Duration};
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::{Draft, EditError, Objections, Snapshot, plan, review};
 use jiff::Timestamp;
-use model::{Change, FieldError, Plan, Revision, Write};
+use model::{Change, Epoch, FieldError, Origin, Plan, Point, Revision, Write};
 use store::AppendError;
+use tokio::sync::MutexGuard;
 
-use crate::{App, access::WriteAccess, failure::Failure};
+use crate::{App, StoreStatus, access::WriteAccess, failure::Failure};
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
 const TRIES: u32 = 100;
 
 /// How long the picture may take to come to a change that is in the log.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When to come back, in seconds.
+const RETRY: HeaderValue = HeaderValue::from_static("5");
 
 /// What came of a change.
 pub(crate) enum Outcome<T> {
@@ -48,15 +52,19 @@ pub(crate) async fn write<T>(
     dry_run: bool,
     edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Outcome<T>, Failure> {
+    if !dry_run {
+        // Nobody queues for a store that is away.
+        sound(app)?;
+    }
     // A dry run is in nobody's way.
-    let _turn = if dry_run { None } else { Some(app.log.turn().await) };
+    let _turn = if dry_run { None } else { Some(turn(app).await?) };
     for _ in 0..TRIES {
         let fleet = app.snapshot()?;
         // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
         let thought = tokio::task::block_in_place(|| {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
-            let change = access.change(fleet.revision().next(), app.clock.now(), draft.into_writes());
+            let change = Change::after(fleet.point(), access.origin(app.clock.now()), draft.into_writes());
             let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
             let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
             Ok((change, value, plan))
@@ -85,7 +93,12 @@ pub(crate) async fn write<T>(
                 let fleet = app.snapshot()?;
                 return Ok(Outcome::Done(Done { revision: change.revision, fleet, writes: change.writes, value }));
             }
-            Err(AppendError::Conflict { head }) => reach(app, head).await?,
+            Err(AppendError::Conflict { head }) if head.revision > fleet.revision() => {
+                reach(app, head.revision).await?;
+            }
+            // Nobody was first: the database could not tell, and can be asked again.
+            Err(AppendError::Conflict { head }) if head == *fleet.point() => {}
+            Err(AppendError::Conflict { head }) => return Err(diverged(&head)),
             Err(AppendError::Store(error)) => return Err(unavailable().because(error)),
         }
     }
@@ -96,17 +109,33 @@ pub(crate) async fn write<T>(
 /// that something may not be done, can only be said of the newest picture.
 async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
     sound(app)?;
-    let head = app.log.store()?.changes_after(revision, 1).await.map_err(|error| unavailable().because(error))?.head;
+    let head = app.log.store()?.ends().await.map_err(|error| unavailable().because(error))?.head.revision;
     reach(app, head).await?;
     Ok(head == revision)
 }
 
-/// Refuses to build on a log that lost its end.
+/// Refuses to build on a log that is away, or that does not continue what is served.
 fn sound(app: &App) -> Result<(), Failure> {
-    if app.status.has_lost_end() {
-        return Err(unavailable().because("the log lost its end, so a change would continue another history"));
+    match app.status.store() {
+        StoreStatus::Starting | StoreStatus::Following => Ok(()),
+        StoreStatus::Unavailable => Err(unavailable().because("the log cannot be read")),
+        StoreStatus::Diverged(head) => Err(diverged(&head)),
     }
-    Ok(())
+}
+
+/// Waits for one's turn to write.
+async fn turn(app: &App) -> Result<MutexGuard<'_, ()>, Failure> {
+    tokio::time::timeout(PATIENCE, app.log.turn())
+        .await
+        .map_err(|_| unavailable().because("the writers before it wait"))
+}
+
+/// Whoever holds a picture holds on to it; a change would continue another history.
+pub(crate) fn diverged(head: &Point) -> Failure {
+    let detail = "the log does not continue what is served; an operator has to look at it (GET /store)";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
+        .with_header(RETRY_AFTER, RETRY)
+        .because(format!("the log is at {head}"))
 }
 
 fn not_visible(revision: Revision) -> Failure {
@@ -115,26 +144,38 @@ fn not_visible(revision: Revision) -> Failure {
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
-    let reached = tokio::time::timeout(PATIENCE, app.log.reached(revision)).await;
-    reached.map_err(|_| unavailable().because(format!("the picture did not come to revision {revision}")))
+    for _ in 0..PATIENCE.as_secs() {
+        if tokio::time::timeout(Duration::from_secs(1), app.log.reached(revision)).await.is_ok() {
+            return Ok(());
+        }
+        sound(app)?;
+    }
+    Err(unavailable().because(format!("the picture did not come to revision {revision}")))
+}
+
+/// Waits until the picture is of an epoch.
+pub(crate) async fn turned(app: &App, epoch: Epoch) -> Result<(), Failure> {
+    for _ in 0..PATIENCE.as_secs() {
+        let mut published = app.log.subscribe();
+        if app.snapshot()?.point().epoch >= epoch {
+            return Ok(());
+        }
+        // Whatever comes, or nothing: it is looked again.
+        let _ = tokio::time::timeout(Duration::from_secs(1), published.changed()).await;
+    }
+    Err(unavailable().because(format!("the picture did not come to epoch {epoch}")))
 }
 
 /// The store cannot take the change now. Whether it did is for the next read to say.
-fn unavailable() -> Failure {
+pub(crate) fn unavailable() -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot take changes at the moment")
-        .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+        .with_header(RETRY_AFTER, RETRY)
 }
 
 impl WriteAccess {
-    fn change(&self, revision: Revision, at: Timestamp, writes: Vec<Write>) -> Change {
-        Change {
-            revision,
-            at,
-            actor: self.actor.to_owned(),
-            reason: self.reason.clone(),
-            request_id: self.request_id.clone(),
-            writes,
-        }
+    /// Where a change comes from that is made with it.
+    pub(crate) fn origin(&self, at: Timestamp) -> Origin {
+        Origin { at, actor: self.actor.to_owned(), reason: self.reason.clone(), request_id: self.request_id.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong with a store, told apart by what the caller should do.
 
-use model::Revision;
+use model::{Point, Revision};
 
 /// A log that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +34,53 @@ impl StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// The change does not come directly after the head: another writer was first.
-    #[error("the log is at revision {head}")]
+    #[error("the log is at {head}")]
     Conflict {
         /// The head of the log.
-        head: Revision,
+        head: Point,
     },
     /// The store failed. Whether the change is in the log is for the next read to say.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A log that was not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The store has a log already.
+    #[error("the store has a log already, at {head}")]
+    NotEmpty {
+        /// Its head.
+        head: Point,
+    },
+    /// What should be put back cannot be used.
+    #[error("{0}")]
+    Archive(String),
+    /// The store failed; it is what it was.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Tells damage from trouble that may pass.
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let database = error.as_database_error();
+        let damaged = database.is_some_and(|error| match error.try_downcast_ref() {
+            Some(error) => crate::sqlite::is_damage(error),
+            None => error.code().is_some_and(|code| crate::postgres::is_damage(&code)),
+        });
+        if damaged { Self::Corrupt(error.to_string()) } else { Self::Unavailable(error.to_string()) }
+    }
+}
+
+impl From<sqlx::Error> for AppendError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<sqlx::Error> for RestoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
 }

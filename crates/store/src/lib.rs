@@ -5,8 +5,12 @@
 //! runs on each of them. A store never guesses: what it cannot read whole it reports as an error, because whoever
 //! reads from it decides what clusters delete.
 
+#![allow(clippy::duplicate_mod, reason = "src/sql is one text for all databases, compiled for each")]
+
+pub mod archive;
 mod error;
 mod memory;
+mod postgres;
 pub mod seed;
 mod sqlite;
 
@@ -14,28 +18,47 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::{Change, Document, Id, Kind, Op, Revision};
+use model::{Change, Document, Id, Kind, Op, Point, Revision, StoreId};
 
-pub use error::{AppendError, StoreError};
+pub use error::{AppendError, RestoreError, StoreError};
 pub use memory::MemoryStore;
+pub use postgres::{PostgresDsn, PostgresStore, Timeouts};
 pub use sqlite::{InvalidDsn, SqliteDsn, SqliteStore};
 
 /// The state of all documents at the head of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// The last change in it.
-    pub revision: Revision,
+    /// Where in the history it was taken.
+    pub point: Point,
     /// All documents and tombstones, ordered by kind and id.
     pub documents: Vec<Document>,
+}
+
+/// Where the log begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// After this, everything is known.
+    pub horizon: Point,
+    /// The newest change.
+    pub head: Point,
 }
 
 /// The end of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// The newest revision of the log. One that lies *before* what was asked for means that the log lost its end.
-    pub head: Revision,
+    /// Where the log ends. *Before* what was asked for means that the log lost its end.
+    pub head: Point,
     /// The changes that were asked for, in order and without a gap.
     pub changes: Vec<Change>,
+}
+
+impl Tail {
+    /// Whether it continues the history that led to a point: the one after which it was asked for.
+    #[must_use]
+    pub fn continues(&self, point: &Point) -> bool {
+        let before = self.changes.first().map_or(self.head.digest, |first| first.parent);
+        self.head.store == point.store && before == point.digest
+    }
 }
 
 /// A change as the audit trail lists it: who, when, why and what, without the bodies.
@@ -66,14 +89,21 @@ pub struct EntryQuery {
     pub limit: u32,
 }
 
+/// Changes on their way into a store, in order, each after the one before it.
+pub type Changes<'a> = dyn Iterator<Item = Result<Change, RestoreError>> + Send + 'a;
+
 /// Keeps the log.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// The whole picture at the head, from one consistent read.
     async fn load(&self) -> Result<Picture, StoreError>;
 
-    /// Appends a change if it comes directly after the head, durably and whole; else fails with
-    /// [`AppendError::Conflict`] and has done nothing. Compare-and-swap: of several writers of one revision, one wins.
+    /// Where the log begins and ends.
+    async fn ends(&self) -> Result<Ends, StoreError>;
+
+    /// Appends a change if it comes directly after the head and follows on what led to it, durably and whole; else fails
+    /// with [`AppendError::Conflict`] and has done nothing. Compare-and-swap: of several writers of one revision, one
+    /// wins.
     async fn append(&self, change: &Change) -> Result<(), AppendError>;
 
     /// At most `limit` changes after a revision.
@@ -94,12 +124,22 @@ pub trait Store: Send + Sync {
     /// the horizon if there was something to forget.
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError>;
 
+    /// Puts a whole log back, all or nothing: a picture, and the changes after it. Refuses to do so over another log,
+    /// unless that is to be replaced. Answers the head.
+    async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError>;
+
     /// Returns when the log may have grown: at once after an append through this store, and otherwise after at most
     /// [`PATIENCE`]. It may return for nothing; it never misses an append that comes after the last return.
     async fn wake(&self);
 
     /// Leaves the store as whoever opens it next likes to find it.
     async fn close(&self) {}
+}
+
+/// A name for a log that is being made: no other has it.
+#[allow(clippy::disallowed_methods, reason = "this is where logs get their names")]
+fn name() -> StoreId {
+    uuid::Uuid::now_v7().into()
 }
 
 /// The longest time for which an append of another process may go unnoticed.

@@ -6,10 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use model::{Change, Document, Id, Kind, Op, Revision};
+use model::{Change, Document, Id, Kind, Op, Point, Revision};
 use tokio::sync::Notify;
 
-use crate::{AppendError, Entry, EntryQuery, PATIENCE, Picture, Store, StoreError, Tail};
+use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
 
 /// The log in memory.
 #[derive(Debug, Default)]
@@ -20,25 +20,32 @@ pub struct MemoryStore {
 
 type Documents = BTreeMap<(Kind, Id), Document>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Log {
-    /// The last revision that was pruned, and the picture at it.
-    horizon: Revision,
+    /// The last change that was pruned, and the picture at it.
+    horizon: Point,
     base: Documents,
     /// What came after the horizon.
     changes: Vec<Change>,
 }
 
+impl Default for Log {
+    fn default() -> Self {
+        Self { horizon: Point::beginning(crate::name()), base: Documents::new(), changes: Vec::new() }
+    }
+}
+
 impl Log {
-    fn head(&self) -> Revision {
-        self.changes.last().map_or(self.horizon, |change| change.revision)
+    fn head(&self) -> Point {
+        self.changes.last().map_or(self.horizon, |change| self.horizon.after(change))
     }
 
     /// The changes after a revision.
     fn after(&self, revision: Revision) -> Result<&[Change], StoreError> {
         // Revisions count without a gap, so a distance is also a position.
-        match revision.0.checked_sub(self.horizon.0) {
-            None => Err(StoreError::Pruned { horizon: self.horizon }),
+        let horizon = self.horizon.revision;
+        match revision.0.checked_sub(horizon.0) {
+            None => Err(StoreError::Pruned { horizon }),
             Some(distance) => {
                 Ok(&self.changes[usize::try_from(distance).unwrap_or(usize::MAX).min(self.changes.len())..])
             }
@@ -51,7 +58,11 @@ impl Log {
         Ok(&self.changes[..self.changes.len() - rest])
     }
 
-    fn picture(&self, revision: Revision) -> Result<Documents, StoreError> {
+    fn point(&self, revision: Revision) -> Result<Point, StoreError> {
+        Ok(self.until(revision)?.last().map_or(self.horizon, |change| self.horizon.after(change)))
+    }
+
+    fn documents(&self, revision: Revision) -> Result<Documents, StoreError> {
         let mut documents = self.base.clone();
         for change in self.until(revision)? {
             for write in &change.writes {
@@ -63,6 +74,10 @@ impl Log {
             }
         }
         Ok(documents)
+    }
+
+    fn picture(&self, revision: Revision) -> Result<Picture, StoreError> {
+        Ok(Picture { point: self.point(revision)?, documents: self.documents(revision)?.into_values().collect() })
     }
 }
 
@@ -77,13 +92,18 @@ impl MemoryStore {
 impl Store for MemoryStore {
     async fn load(&self) -> Result<Picture, StoreError> {
         let log = self.log();
-        Ok(Picture { revision: log.head(), documents: log.picture(log.head())?.into_values().collect() })
+        log.picture(log.head().revision)
+    }
+
+    async fn ends(&self) -> Result<Ends, StoreError> {
+        let log = self.log();
+        Ok(Ends { horizon: log.horizon, head: log.head() })
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
         let mut log = self.log();
         let head = log.head();
-        if change.revision != head.next() {
+        if (change.revision, change.parent) != (head.revision.next(), head.digest) {
             return Err(AppendError::Conflict { head });
         }
         log.changes.push(change.clone());
@@ -94,13 +114,15 @@ impl Store for MemoryStore {
 
     async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError> {
         let log = self.log();
+        if log.head().revision <= revision {
+            return Ok(Tail { head: log.head(), changes: Vec::new() });
+        }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(Tail { head: log.head(), changes: log.after(revision)?.iter().take(limit).cloned().collect() })
     }
 
     async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        let log = self.log();
-        Ok(Picture { revision, documents: log.picture(revision)?.into_values().collect() })
+        self.log().picture(revision)
     }
 
     async fn document_at(
@@ -138,14 +160,32 @@ impl Store for MemoryStore {
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut log = self.log();
-        let horizon = horizon.min(Revision(log.head().0.saturating_sub(1)));
-        if horizon <= log.horizon {
+        let horizon = horizon.min(Revision(log.head().revision.0.saturating_sub(1)));
+        if horizon <= log.horizon.revision {
             return Ok(None);
         }
-        let base = log.picture(horizon)?;
+        let base = log.documents(horizon)?;
         let kept = log.after(horizon)?.to_vec();
-        *log = Log { horizon, base, changes: kept };
+        *log = Log { horizon: log.point(horizon)?, base, changes: kept };
         Ok(Some(horizon))
+    }
+
+    async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
+        let mut log = self.log();
+        if log.head().revision > Revision::ZERO && !replace {
+            return Err(RestoreError::NotEmpty { head: log.head() });
+        }
+        let documents = base.documents.into_iter().map(|it| ((it.kind.clone(), it.id.clone()), it)).collect();
+        let mut restored = Log { horizon: base.point, base: documents, changes: Vec::new() };
+        for change in changes {
+            let (change, head) = (change?, restored.head());
+            if (change.revision, change.parent) != (head.revision.next(), head.digest) {
+                return Err(RestoreError::Archive(format!("change {} does not follow on {head}", change.revision)));
+            }
+            restored.changes.push(change);
+        }
+        *log = restored;
+        Ok(log.head())
     }
 
     async fn wake(&self) {

@@ -7,18 +7,38 @@
 
 mod append;
 mod dsn;
+#[path = "sql/log.rs"]
+mod log;
 mod open;
+#[path = "sql/rows.rs"]
 mod rows;
+#[path = "sql/schema.rs"]
+mod schema;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use model::{Change, Id, Kind, Op, Revision};
-use sqlx::{Sqlite, SqlitePool, Transaction};
+use model::{Change, Id, Kind, Op, Point, Revision};
+use sqlx::{
+    SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteError, SqliteRow as Row},
+};
 use tokio::sync::Notify;
 
-use crate::{AppendError, Entry, EntryQuery, PATIENCE, Picture, Store, StoreError, Tail};
+use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
 
 pub use dsn::{InvalidDsn, SqliteDsn};
+
+type Db = Sqlite;
+
+/// The statements that make the tables, one after another.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_log.sql")];
+
+/// How many tables of ours are there.
+const TABLES: &str = "SELECT count(*) AS tables FROM sqlite_schema WHERE name = 'fleet_schema'";
+
+fn query<'q>(statement: impl SqlSafeStr) -> Query<'q, Db, SqliteArguments> {
+    sqlx::query(statement)
+}
 
 /// The log in a SQLite file.
 #[derive(Debug)]
@@ -31,63 +51,31 @@ pub struct SqliteStore {
     appended: Notify,
 }
 
-/// The two ends of the log.
-struct Ends {
-    horizon: Revision,
-    head: Revision,
-    /// How many documents there are at the head.
-    documents: i64,
-}
-
-impl Ends {
-    async fn read(transaction: &mut Transaction<'_, Sqlite>) -> Result<Self, StoreError> {
-        let row = sqlx::query(
-            "SELECT h.revision AS horizon, coalesce(c.revision, 0) AS revision, coalesce(c.documents, 0) AS documents
-             FROM horizon h LEFT JOIN (SELECT revision, documents FROM changes ORDER BY revision DESC LIMIT 1) c",
-        )
-        .fetch_one(&mut **transaction)
-        .await?;
-        Ok(Self {
-            horizon: rows::revision(&row, "horizon")?,
-            head: rows::revision(&row, "revision")?,
-            documents: rows::column(&row, "documents")?,
-        })
-    }
-
-    /// Whether everything after a revision is still known.
-    fn keep(&self, revision: Revision) -> Result<(), StoreError> {
-        if revision < self.horizon { Err(StoreError::Pruned { horizon: self.horizon }) } else { Ok(()) }
-    }
-}
-
 impl SqliteStore {
-    fn writer(&self) -> Result<&SqlitePool, StoreError> {
-        self.writer.as_ref().ok_or_else(|| StoreError::Unavailable("it was opened for reading only".to_owned()))
+    /// Begins to write, with the lock that all writers of the file share.
+    async fn write(&self) -> Result<sqlx::Transaction<'static, Sqlite>, StoreError> {
+        self.place.check()?;
+        let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
+        Ok(self.writer.as_ref().ok_or_else(read_only)?.begin_with("BEGIN IMMEDIATE").await?)
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self) -> Result<Picture, StoreError> {
-        let mut transaction = self.reader.begin().await?;
-        let ends = Ends::read(&mut transaction).await?;
-        let rows = sqlx::query("SELECT * FROM documents ORDER BY kind, id").fetch_all(&mut *transaction).await?;
-        let documents = rows.iter().map(rows::document).collect::<Result<Vec<_>, _>>()?;
-        if i64::try_from(documents.len()) != Ok(ends.documents) {
-            let found = documents.len();
-            return Err(StoreError::Corrupt(format!("{found} documents are there, {} were written", ends.documents)));
-        }
-        Ok(Picture { revision: ends.head, documents })
+        log::load(&mut *self.reader.begin().await?).await
+    }
+
+    async fn ends(&self) -> Result<Ends, StoreError> {
+        self.place.check()?;
+        log::ends(&mut *self.reader.begin().await?).await
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
-        self.place.check()?;
-        let mut transaction = self.writer()?.begin_with("BEGIN IMMEDIATE").await?;
-        let ends = Ends::read(&mut transaction).await?;
-        if change.revision != ends.head.next() {
-            return Err(AppendError::Conflict { head: ends.head });
+        let mut transaction = self.write().await?;
+        if !append::write(&mut transaction, change).await? {
+            return Err(AppendError::Conflict { head: log::ends(&mut transaction).await?.head });
         }
-        append::write(&mut transaction, change, ends.documents).await?;
         transaction.commit().await?;
         self.appended.notify_one();
         Ok(())
@@ -95,54 +83,11 @@ impl Store for SqliteStore {
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
         self.place.check()?;
-        let mut transaction = self.reader.begin().await?;
-        let ends = Ends::read(&mut transaction).await?;
-        if ends.head <= after {
-            return Ok(Tail { head: ends.head, changes: Vec::new() });
-        }
-        ends.keep(after)?;
-        let found = sqlx::query("SELECT * FROM changes WHERE revision > ?1 ORDER BY revision LIMIT ?2")
-            .bind(rows::number(after))
-            .bind(limit)
-            .fetch_all(&mut *transaction)
-            .await?;
-        let mut changes = found.iter().map(rows::change).collect::<Result<Vec<_>, _>>()?;
-        let expected = std::iter::successors(Some(after.next()), |revision| Some(revision.next()));
-        if !changes.iter().map(|change| change.revision).eq(expected.take(changes.len())) {
-            return Err(StoreError::Corrupt(format!("the log has a gap after revision {after}")));
-        }
-        let last = changes.last().map_or(after, |change| change.revision);
-        let found =
-            sqlx::query("SELECT * FROM writes WHERE revision > ?1 AND revision <= ?2 ORDER BY revision, position")
-                .bind(rows::number(after))
-                .bind(rows::number(last))
-                .fetch_all(&mut *transaction)
-                .await?;
-        let mut found = found.iter().peekable();
-        for change in &mut changes {
-            let number = rows::number(change.revision);
-            while let Some(row) = found.next_if(|row| rows::column(row, "revision").is_ok_and(|of: i64| of == number)) {
-                change.writes.push(rows::write(row)?);
-            }
-        }
-        match found.next() {
-            Some(_) => Err(StoreError::Corrupt("a write belongs to no change".to_owned())),
-            None => Ok(Tail { head: ends.head, changes }),
-        }
+        log::changes_after(&mut *self.reader.begin().await?, after, limit).await
     }
 
     async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        let mut transaction = self.reader.begin().await?;
-        Ends::read(&mut transaction).await?.keep(revision)?;
-        let rows = sqlx::query(
-            "SELECT w.* FROM writes w
-             JOIN (SELECT kind, id, max(revision) AS revision FROM writes WHERE revision <= ?1 GROUP BY kind, id) last
-             USING (kind, id, revision) WHERE w.op <> 'remove' ORDER BY kind, id",
-        )
-        .bind(rows::number(revision))
-        .fetch_all(&mut *transaction)
-        .await?;
-        Ok(Picture { revision, documents: rows.iter().map(rows::document).collect::<Result<_, _>>()? })
+        log::load_at(&mut *self.reader.begin().await?, revision).await
     }
 
     async fn document_at(
@@ -151,70 +96,25 @@ impl Store for SqliteStore {
         id: &Id,
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
-        let mut transaction = self.reader.begin().await?;
-        Ends::read(&mut transaction).await?.keep(revision)?;
-        let row = sqlx::query(
-            "SELECT * FROM writes WHERE kind = ?1 AND id = ?2 AND revision <= ?3 ORDER BY revision DESC LIMIT 1",
-        )
-        .bind(kind.as_str())
-        .bind(id.as_str())
-        .bind(rows::number(revision))
-        .fetch_optional(&mut *transaction)
-        .await?;
-        row.map(|row| Ok((rows::revision(&row, "revision")?, rows::write(&row)?.op))).transpose()
+        log::document_at(&mut *self.reader.begin().await?, kind, id, revision).await
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
-        let mut transaction = self.reader.begin().await?;
-        let found = sqlx::query(
-            "SELECT c.* FROM changes c, horizon h
-             WHERE c.revision > h.revision
-               AND (?1 IS NULL OR c.revision < ?1) AND (?2 IS NULL OR c.actor = ?2)
-               AND (?3 IS NULL OR c.at >= ?3) AND (?4 IS NULL OR c.at < ?4)
-               AND ((?5 IS NULL AND ?6 IS NULL) OR EXISTS (SELECT 1 FROM writes w WHERE w.revision = c.revision
-                    AND (?5 IS NULL OR w.kind = ?5) AND (?6 IS NULL OR w.id = ?6)))
-             ORDER BY c.revision DESC LIMIT ?7",
-        )
-        .bind(query.before.map(rows::number))
-        .bind(&query.actor)
-        .bind(query.since.map(Timestamp::as_microsecond))
-        .bind(query.until.map(Timestamp::as_microsecond))
-        .bind(query.kind.as_ref().map(Kind::as_str))
-        .bind(query.id.as_ref().map(Id::as_str))
-        .bind(query.limit)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let mut entries = Vec::with_capacity(found.len());
-        for row in &found {
-            let change = rows::change(row)?;
-            let writes = sqlx::query("SELECT kind, id, op FROM writes WHERE revision = ?1 ORDER BY position")
-                .bind(rows::number(change.revision))
-                .fetch_all(&mut *transaction)
-                .await?;
-            entries.push(Entry { change, writes: writes.iter().map(rows::touched).collect::<Result<_, _>>()? });
-        }
-        Ok(entries)
+        log::entries(&mut *self.reader.begin().await?, query).await
     }
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
-        let mut transaction = self.writer()?.begin_with("BEGIN IMMEDIATE").await?;
-        let ends = Ends::read(&mut transaction).await?;
-        // The last change stays: it says how many documents there are.
-        let horizon = horizon.min(Revision(ends.head.0.saturating_sub(1)));
-        if horizon <= ends.horizon {
-            return Ok(None);
-        }
-        for statement in [
-            "DELETE FROM writes WHERE revision <= ?1 AND (op = 'remove' OR EXISTS (SELECT 1 FROM writes later
-             WHERE later.kind = writes.kind AND later.id = writes.id AND later.revision > writes.revision
-             AND later.revision <= ?1))",
-            "DELETE FROM changes WHERE revision <= ?1",
-            "UPDATE horizon SET revision = ?1",
-        ] {
-            sqlx::query(statement).bind(rows::number(horizon)).execute(&mut *transaction).await?;
-        }
+        let mut transaction = self.write().await?;
+        let pruned = log::prune(&mut transaction, horizon).await?;
         transaction.commit().await?;
-        Ok(Some(horizon))
+        Ok(pruned)
+    }
+
+    async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
+        let mut transaction = self.write().await?;
+        let head = log::restore(&mut transaction, base, changes, replace).await?;
+        transaction.commit().await.map_err(StoreError::from)?;
+        Ok(head)
     }
 
     async fn close(&self) {
@@ -231,22 +131,11 @@ impl Store for SqliteStore {
     }
 }
 
-/// Tells damage from trouble that may pass.
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        const CORRUPT: u32 = 11;
-        const NOT_A_DATABASE: u32 = 26;
-        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-        // The low byte is the primary result code.
-        match code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff) {
-            Some(CORRUPT | NOT_A_DATABASE) => Self::Corrupt(error.to_string()),
-            _ => Self::Unavailable(error.to_string()),
-        }
-    }
-}
-
-impl From<sqlx::Error> for AppendError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Store(error.into())
-    }
+/// Whether a failure is damage, and not trouble that may pass.
+pub(crate) fn is_damage(error: &SqliteError) -> bool {
+    const CORRUPT: u32 = 11;
+    const NOT_A_DATABASE: u32 = 26;
+    let code = sqlx::error::DatabaseError::code(error).and_then(|code| code.parse::<u32>().ok());
+    // The low byte is the primary result code.
+    code.is_some_and(|code| matches!(code & 0xff, CORRUPT | NOT_A_DATABASE))
 }

@@ -8,21 +8,35 @@ use std::{
     task::Poll,
 };
 
+use harness::Postgres;
 use jiff::Timestamp;
-use model::{Body, Change, Document, Id, Op, Revision, State, Write};
-use store::{AppendError, EntryQuery, MemoryStore, PATIENCE, SqliteStore, Store, StoreError};
+use model::{Body, Change, Document, Id, Op, Origin, Point, Revision, State, Write};
+use store::{
+    AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, RestoreError, SqliteStore, Store, StoreError,
+    Timeouts,
+    archive::{Archive, back_up},
+};
 
-/// A change of namespaces, told by id and operation.
-fn change(revision: u64, writes: &[(&str, Op)]) -> Change {
+/// A change of namespaces after a point, told by id and operation.
+fn change(point: &Point, writes: &[(&str, Op)]) -> Change {
     let write = |(id, op): &(&str, Op)| Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op: op.clone() };
-    Change {
-        revision: Revision(revision),
-        at: Timestamp::UNIX_EPOCH,
-        actor: "tests".to_owned(),
-        reason: None,
-        request_id: None,
-        writes: writes.iter().map(write).collect(),
-    }
+    Change::after(point, origin(), writes.iter().map(write).collect())
+}
+
+fn origin() -> Origin {
+    Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None }
+}
+
+/// Where a log ends.
+async fn head(store: &dyn Store) -> Point {
+    store.ends().await.unwrap().head
+}
+
+/// Makes one more change.
+async fn append(store: &dyn Store, writes: &[(&str, Op)]) -> Change {
+    let change = change(&head(store).await, writes);
+    store.append(&change).await.unwrap();
+    change
 }
 
 fn put(text: &str) -> Op {
@@ -40,36 +54,44 @@ fn document(id: &str, revision: u64, state: State, body: &str) -> Document {
 
 async fn a_new_log_is_empty(store: Arc<dyn Store>) {
     let picture = store.load().await.unwrap();
-    assert_eq!((picture.revision, picture.documents), (Revision::ZERO, vec![]));
+    assert_eq!((picture.point, picture.documents), (Point::beginning(picture.point.store), vec![]));
     let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
-    assert_eq!((tail.head, tail.changes), (Revision::ZERO, vec![]));
+    assert_eq!((tail.head, tail.changes), (picture.point, vec![]));
+    assert_eq!(store.ends().await.unwrap(), Ends { horizon: picture.point, head: picture.point });
 }
 
 async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     let text = r#"{"id":"a","labels":{"q":"\"'\\ \n ☃ \u0000","n":"1.0"},"x":[1,2.5,true,null]}"#;
-    let mut first = change(1, &[("b", put("{}")), ("a", put(text))]);
-    first.at = "2026-01-02T03:04:05.678901Z".parse().unwrap();
-    "ops \"quoted\" ☃".clone_into(&mut first.actor);
-    first.reason = Some("because; -- '".to_owned());
-    first.request_id = Some("req-1".to_owned());
+    let origin = Origin {
+        at: "2026-01-02T03:04:05.678901Z".parse().unwrap(),
+        actor: "ops \"quoted\" ☃".to_owned(),
+        reason: Some("because; -- '".to_owned()),
+        request_id: Some("req-1".to_owned()),
+    };
+    let beginning = head(&*store).await;
+    let first = Change::after(&beginning, origin, change(&beginning, &[("b", put("{}")), ("a", put(text))]).writes);
     store.append(&first).await.unwrap();
-    let second = change(2, &[]);
+    let accepted = beginning.after(&first);
+    let second = Change::in_epoch(accepted.epoch.next(), &accepted, self::origin(), vec![]);
     store.append(&second).await.unwrap();
 
     let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
-    assert_eq!((tail.head, tail.changes), (Revision(2), vec![first, second]));
+    assert_eq!((tail.head, tail.changes), (accepted.after(&second), vec![first, second]));
     let documents = vec![document("a", 1, State::Live, text), document("b", 1, State::Live, "{}")];
     assert_eq!(store.load().await.unwrap().documents, documents);
 }
 
 async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
-    store.append(&change(1, &[("a", put("{}"))])).await.unwrap();
-    for wrong in [0, 1, 3] {
-        let refused = store.append(&change(wrong, &[("b", put("{}"))])).await;
-        assert!(matches!(refused, Err(AppendError::Conflict { head: Revision(1) })), "{wrong}: {refused:?}");
+    append(&*store, &[("a", put("{}"))]).await;
+    let here = head(&*store).await;
+    let at = |revision| Point { revision: Revision(revision), ..here };
+    let other = Point { digest: change(&at(7), &[]).digest, ..here };
+    for wrong in [at(0), at(2), at(7), other] {
+        let refused = store.append(&change(&wrong, &[("b", put("{}"))])).await;
+        assert!(matches!(refused, Err(AppendError::Conflict { head }) if head == here), "{wrong}: {refused:?}");
     }
     let picture = store.load().await.unwrap();
-    assert_eq!((picture.revision, picture.documents.len()), (Revision(1), 1), "a refused change leaves nothing");
+    assert_eq!((picture.point, picture.documents.len()), (here, 1), "a refused change leaves nothing");
 }
 
 async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
@@ -80,8 +102,8 @@ async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
         &[("a", put("5")), ("d", put("6"))],
         &[("c", retire("4")), ("d", Op::Remove)],
     ];
-    for (at, writes) in (1..).zip(steps) {
-        store.append(&change(at, writes)).await.unwrap();
+    for writes in steps {
+        append(&*store, writes).await;
         store.load().await.unwrap();
     }
     let documents = vec![document("a", 4, State::Live, "5"), document("c", 5, State::Retired, "4")];
@@ -90,18 +112,18 @@ async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
 
 async fn the_tail_is_in_order_and_limited(store: Arc<dyn Store>) {
     for at in 1..=7 {
-        store.append(&change(at, &[("a", put(&at.to_string())), ("b", put("{}"))])).await.unwrap();
+        append(&*store, &[("a", put(&at.to_string())), ("b", put("{}"))]).await;
     }
     let tail = store.changes_after(Revision(2), 3).await.unwrap();
     let revisions: Vec<_> = tail.changes.iter().map(|change| (change.revision.0, change.writes.len())).collect();
-    assert_eq!((tail.head, revisions), (Revision(7), vec![(3, 2), (4, 2), (5, 2)]));
+    assert_eq!((tail.head.revision, revisions), (Revision(7), vec![(3, 2), (4, 2), (5, 2)]));
     assert_eq!(store.changes_after(Revision(7), 3).await.unwrap().changes, vec![]);
 }
 
 async fn a_reader_ahead_of_the_log_is_told_the_head(store: Arc<dyn Store>) {
-    store.append(&change(1, &[])).await.unwrap();
+    append(&*store, &[]).await;
     let tail = store.changes_after(Revision(9), 10).await.unwrap();
-    assert_eq!((tail.head, tail.changes), (Revision(1), vec![]));
+    assert_eq!((tail.head.revision, tail.changes), (Revision(1), vec![]));
 }
 
 /// 64 writers, each of which must get 8 changes into the log, whatever the others do.
@@ -111,12 +133,16 @@ async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
         .map(|writer| {
             let store = store.clone();
             tokio::spawn(async move {
-                let mut head = Revision::ZERO;
+                let mut head = head(&*store).await;
                 for turn in 0..each {
                     let id = format!("w{writer}-{turn}");
                     loop {
-                        match store.append(&change(head.next().0, &[(&id, put("{}"))])).await {
-                            Ok(()) => break,
+                        let change = change(&head, &[(&id, put("{}"))]);
+                        match store.append(&change).await {
+                            Ok(()) => {
+                                head = head.after(&change);
+                                break;
+                            }
                             Err(AppendError::Conflict { head: now }) => head = now,
                             Err(AppendError::Store(error)) => panic!("{error}"),
                         }
@@ -143,7 +169,7 @@ async fn an_append_wakes_and_silence_wakes_too(store: Arc<dyn Store>) {
         poll_fn(|context| Poll::Ready(wake.as_mut().poll(context).is_ready())).await
     };
     assert!(!is_awake().await, "nothing has happened");
-    store.append(&change(1, &[])).await.unwrap();
+    append(&*store, &[]).await;
     assert!(is_awake().await, "the append was before the call and must not be missed");
     assert!(!is_awake().await, "it is told once");
     tokio::time::timeout(PATIENCE * 20, store.wake()).await.expect("silence wakes too");
@@ -165,7 +191,7 @@ async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
             Op::Retire(body) => expected.insert(id.clone(), (at, State::Retired, body.clone())),
             Op::Remove => expected.remove(&id),
         };
-        store.append(&change(at, &[(&id, op)])).await.unwrap();
+        append(&*store, &[(&id, op)]).await;
     }
     let documents = store.load().await.unwrap().documents;
     let told: Vec<_> =
@@ -176,13 +202,13 @@ async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
 async fn the_past_can_be_read(store: Arc<dyn Store>) {
     let (kind, a) = ("namespace".into(), Id::parse("a").unwrap());
     for (at, op) in (1..).zip([put("1"), put("2"), retire("2"), Op::Remove, put("5")]) {
-        store.append(&change(at, &[("a", op), (&format!("n{at}"), put("{}"))])).await.unwrap();
+        append(&*store, &[("a", op), (&format!("n{at}"), put("{}"))]).await;
     }
     for (at, document) in
         [(1, Some((State::Live, "1"))), (3, Some((State::Retired, "2"))), (4, None), (5, Some((State::Live, "5")))]
     {
         let picture = store.load_at(Revision(at)).await.unwrap();
-        assert_eq!(picture.revision, Revision(at));
+        assert_eq!(picture.point.revision, Revision(at));
         let found = picture.documents.iter().find(|it| it.id == a).map(|it| (it.state, it.body.as_str()));
         assert_eq!(found, document, "at {at}");
         assert_eq!(picture.documents.iter().filter(|it| it.id != a).count() as u64, at);
@@ -196,10 +222,11 @@ async fn the_past_can_be_read(store: Arc<dyn Store>) {
 
 async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
     for at in 1..=6_u64 {
-        let mut change = change(at, &[(if at % 2 == 0 { "even" } else { "odd" }, put("{}"))]);
-        change.actor = format!("actor-{}", at % 3);
-        change.at = Timestamp::from_second(i64::try_from(at).unwrap() * 60).unwrap();
-        store.append(&change).await.unwrap();
+        let head = head(&*store).await;
+        let writes = change(&head, &[(if at % 2 == 0 { "even" } else { "odd" }, put("{}"))]).writes;
+        let at_minute = Timestamp::from_second(i64::try_from(at).unwrap() * 60).unwrap();
+        let origin = Origin { actor: format!("actor-{}", at % 3), at: at_minute, ..origin() };
+        store.append(&Change::after(&head, origin, writes)).await.unwrap();
     }
     let all = EntryQuery { limit: 100, ..EntryQuery::default() };
     let asked = async |query: EntryQuery| {
@@ -221,7 +248,7 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
 async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     let kind = "namespace".into();
     for (at, op) in (1..).zip([put("1"), put("2"), Op::Remove, put("4"), put("5"), put("6")]) {
-        store.append(&change(at, &[("a", op), (&format!("n{at}"), put("{}"))])).await.unwrap();
+        append(&*store, &[("a", op), (&format!("n{at}"), put("{}"))]).await;
     }
     let (present, at_four) = (store.load().await.unwrap(), store.load_at(Revision(4)).await.unwrap());
     store.prune(Revision(4)).await.unwrap();
@@ -243,8 +270,8 @@ async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     store.prune(Revision(2)).await.unwrap();
     store.prune(Revision(99)).await.unwrap();
     assert_eq!(store.load().await.unwrap(), present);
-    store.append(&change(7, &[("a", put("7"))])).await.unwrap();
-    assert_eq!(store.load().await.unwrap().revision, Revision(7));
+    append(&*store, &[("a", put("7"))]).await;
+    assert_eq!(store.load().await.unwrap().point.revision, Revision(7));
 }
 
 /// A bulk change is one change.
@@ -252,10 +279,77 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     let ids: Vec<_> = (0..10_000).map(|at| format!("n{at:05}")).collect();
     let body = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000));
     let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), put(&body))).collect();
-    store.append(&change(1, &writes)).await.unwrap();
+    append(&*store, &writes).await;
     assert_eq!(store.load().await.unwrap().documents.len(), 10_000);
     let tail = store.changes_after(Revision::ZERO, 1).await.unwrap();
     assert_eq!(tail.changes[0].writes.len(), 10_000);
+}
+
+async fn backed_up(store: &dyn Store) -> Vec<u8> {
+    let mut file = Vec::new();
+    assert_eq!(back_up(store, &mut file, |_, _| {}).await.unwrap(), head(store).await);
+    file
+}
+
+async fn restore(store: &dyn Store, file: &[u8], replace: bool) -> Result<Point, RestoreError> {
+    let (picture, mut changes) = Archive::open(file)?;
+    store.restore(picture, &mut changes, replace).await
+}
+
+/// Pruned and grown again, with documents of all states.
+async fn some_history(store: &dyn Store) {
+    for (at, op) in (1..).zip([put("1"), retire("2"), put("3"), Op::Remove, put("5"), put("6")]) {
+        append(store, &[("a", op), (&format!("n{at}"), put("{}"))]).await;
+    }
+    store.prune(Revision(2)).await.unwrap();
+}
+
+async fn a_log_is_moved_whole(store: Arc<dyn Store>) {
+    let source = MemoryStore::default();
+    some_history(&source).await;
+    let file = backed_up(&source).await;
+    assert_eq!(restore(&*store, &file, false).await.unwrap(), head(&source).await);
+    assert_eq!(store.load().await.unwrap(), source.load().await.unwrap());
+    assert_eq!(store.ends().await.unwrap(), source.ends().await.unwrap());
+    for at in 2..=6 {
+        assert_eq!(store.load_at(Revision(at)).await.unwrap(), source.load_at(Revision(at)).await.unwrap(), "{at}");
+    }
+    // It goes on where it was, and back the other way.
+    append(&*store, &[("b", put("{}"))]).await;
+    let back = MemoryStore::default();
+    restore(&back, &backed_up(&*store).await, false).await.unwrap();
+    assert_eq!(back.load().await.unwrap(), store.load().await.unwrap());
+}
+
+async fn a_log_is_replaced_only_where_that_is_meant(store: Arc<dyn Store>) {
+    some_history(&*store).await;
+    let (file, older) = (backed_up(&*store).await, head(&*store).await);
+    append(&*store, &[("late", put("{}"))]).await;
+    let present = store.load().await.unwrap();
+    let refused = restore(&*store, &file, false).await;
+    assert!(matches!(refused, Err(RestoreError::NotEmpty { head }) if head == present.point), "{refused:?}");
+    // A file that fails on its way leaves everything as it was.
+    let mut lines: Vec<_> = file.split_inclusive(|byte| *byte == b'\n').collect();
+    lines.pop();
+    let cut = lines.concat();
+    let refused = restore(&*store, &cut, true).await;
+    assert!(matches!(refused, Err(RestoreError::Archive(_))), "{refused:?}");
+    assert_eq!(store.load().await.unwrap(), present);
+    assert_eq!(restore(&*store, &file, true).await.unwrap(), older);
+    assert_eq!(store.load().await.unwrap().point, older);
+}
+
+async fn no_damage_to_a_file_goes_unnoticed(store: Arc<dyn Store>) {
+    some_history(&*store).await;
+    let file = backed_up(&*store).await;
+    let into = MemoryStore::default();
+    for at in (0..file.len()).step_by(7) {
+        let mut damaged = file.clone();
+        damaged[at] ^= 1;
+        assert!(restore(&into, &damaged, true).await.is_err(), "the byte at {at}");
+        assert!(restore(&into, &file[..at], true).await.is_err(), "cut at {at}");
+    }
+    restore(&into, &file, true).await.unwrap();
 }
 
 macro_rules! promises {
@@ -281,6 +375,18 @@ macro_rules! promises {
                 }
             )*
         }
+
+        mod postgres {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $promise() {
+                    let dsn = Postgres::shared().database().parse().unwrap();
+                    let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
+                    super::$promise(Arc::new(PostgresStore::open(&dsn, 4, timeouts).await.unwrap())).await;
+                }
+            )*
+        }
     };
 }
 
@@ -298,4 +404,7 @@ promises!(
     the_past_can_be_read,
     the_audit_trail_is_filtered_and_paged,
     pruning_forgets_the_past_and_never_the_present,
+    a_log_is_moved_whole,
+    a_log_is_replaced_only_where_that_is_meant,
+    no_damage_to_a_file_goes_unnoticed,
 );

@@ -10,27 +10,23 @@ use std::{
 };
 
 use jiff::Timestamp;
-use model::{Body, Change, Id, Op, Revision, Write};
+use model::{Body, Change, Id, Op, Origin, Revision, Write};
 use sqlx::{Connection as _, SqliteConnection};
-use store::{SqliteDsn, SqliteStore, Store as _, StoreError};
+use store::{AppendError, SqliteDsn, SqliteStore, Store as _, StoreError};
 
 fn dsn(file: &Path, mode: &str) -> SqliteDsn {
     format!("sqlite://{}?mode={mode}", file.display()).parse().unwrap()
 }
 
-fn change(revision: u64, id: &str) -> Change {
-    Change {
-        revision: Revision(revision),
-        at: Timestamp::UNIX_EPOCH,
-        actor: "tests".to_owned(),
-        reason: None,
-        request_id: None,
-        writes: vec![Write {
-            kind: "namespace".into(),
-            id: Id::parse(id).unwrap(),
-            op: Op::Put(Body::from_text(r#"{"a":"b"}"#)),
-        }],
-    }
+/// Makes one more change.
+async fn append(store: &SqliteStore, id: &str) -> Result<Revision, AppendError> {
+    let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
+    let op = Op::Put(Body::from_text(r#"{"a":"b"}"#));
+    let writes = vec![Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op }];
+    let head = store.ends().await?.head;
+    let change = Change::after(&head, origin, writes);
+    store.append(&change).await?;
+    Ok(change.revision)
 }
 
 async fn sql(file: &Path, statement: &'static str) {
@@ -44,7 +40,7 @@ async fn a_log_outlives_its_process_and_its_folder_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("deep/er/log.db");
     let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
-    store.append(&change(1, "a")).await.unwrap();
+    append(&store, "a").await.unwrap();
     drop(store);
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
     assert_eq!(store.load().await.unwrap().documents.len(), 1);
@@ -65,21 +61,21 @@ async fn a_reader_sees_the_changes_of_another_process_and_cannot_write() {
     let file = folder.path().join("log.db");
     let writer = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
     let reader = SqliteStore::open(&dsn(&file, "ro")).await.unwrap();
-    writer.append(&change(1, "a")).await.unwrap();
+    append(&writer, "a").await.unwrap();
     let seen = async {
         while reader.changes_after(Revision::ZERO, 1).await.unwrap().changes.is_empty() {
             reader.wake().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(1), seen).await.expect("within a second");
-    assert!(reader.append(&change(2, "b")).await.is_err());
+    assert!(append(&reader, "b").await.is_err());
 }
 
 /// A file of a few hundred pages, closed, with everything in the main file.
 async fn filled(file: &Path) {
     let store = SqliteStore::open(&dsn(file, "rwc")).await.unwrap();
     for at in 1..=300 {
-        store.append(&change(at, &format!("n{at}"))).await.unwrap();
+        append(&store, &format!("n{at}")).await.unwrap();
     }
     drop(store);
     sql(file, "PRAGMA wal_checkpoint(TRUNCATE)").await;
@@ -114,9 +110,9 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
 #[tokio::test]
 async fn damage_that_sqlite_does_not_see_shows() {
     for statement in [
-        "UPDATE documents SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
-        "DELETE FROM documents WHERE id = 'n7'",
-        "UPDATE documents SET id = 'n999' WHERE id = 'n7'",
+        "UPDATE fleet_documents SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
+        "DELETE FROM fleet_documents WHERE id = 'n7'",
+        "UPDATE fleet_documents SET id = 'n999' WHERE id = 'n7'",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("log.db");
@@ -129,8 +125,8 @@ async fn damage_that_sqlite_does_not_see_shows() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log.db");
     filled(&file).await;
-    sql(&file, "DELETE FROM writes WHERE revision = 7").await;
-    sql(&file, "DELETE FROM changes WHERE revision = 7").await;
+    sql(&file, "DELETE FROM fleet_writes WHERE revision = 7").await;
+    sql(&file, "DELETE FROM fleet_changes WHERE revision = 7").await;
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
     let result = store.changes_after(Revision(3), 10).await;
     assert!(matches!(result, Err(StoreError::Corrupt(_))), "a gap in the log: {result:?}");
@@ -149,7 +145,7 @@ async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
 
     let file = folder.path().join("newer.db");
     filled(&file).await;
-    sql(&file, "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 0)").await;
+    sql(&file, "INSERT INTO fleet_schema (version) VALUES (99)").await;
     let error = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign(_)), "{error}");
 }
@@ -159,10 +155,9 @@ async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
 async fn appender() {
     let Ok(file) = std::env::var("APPEND_TO") else { return };
     let store = SqliteStore::open(&dsn(Path::new(&file), "rwc")).await.unwrap();
-    let mut revision = store.load().await.unwrap().revision;
-    loop {
-        revision = revision.next();
-        store.append(&change(revision.0, &format!("n{revision}"))).await.unwrap();
+    let from = store.load().await.unwrap().point.revision.0;
+    for at in from + 1.. {
+        let revision = append(&store, &format!("n{at}")).await.unwrap();
         writeln!(std::io::stdout(), "acknowledged {revision}").unwrap();
     }
 }
@@ -188,8 +183,8 @@ async fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
 
         let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
         let tail = store.changes_after(Revision::ZERO, 1_000_000).await.unwrap();
-        assert!(tail.head.0 >= told, "revision {told} was acknowledged, the log ends at {}", tail.head);
-        assert_eq!(u64::try_from(tail.changes.len()).unwrap(), tail.head.0, "the log has no gap");
+        assert!(tail.head.revision.0 >= told, "revision {told} was acknowledged, the log ends at {}", tail.head);
+        assert_eq!(u64::try_from(tail.changes.len()).unwrap(), tail.head.revision.0, "the log has no gap");
         assert_eq!(store.load().await.unwrap().documents.len(), tail.changes.len());
     }
 }

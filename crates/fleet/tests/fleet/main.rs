@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use fleet::{Empty, Refusal, Snapshot};
 use jiff::Timestamp;
-use model::{Body, Change, ClusterDns, Id, Op, Registry, Revision, Value, Write};
+use model::{Body, Change, ClusterDns, Id, Op, Origin, Registry, Value, Write};
 use serde_json::json;
 
 /// Read once: compiling schemas is the slow part of a small fleet.
@@ -27,8 +27,9 @@ fn write(registry: &Registry, list: &str, id: &str, body: &Value) -> Write {
     Write { kind, id: Id::parse(id).unwrap(), op }
 }
 
-fn change(revision: Revision, writes: Vec<Write>) -> Change {
-    Change { revision, at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None, writes }
+fn change(fleet: &Snapshot, writes: Vec<Write>) -> Change {
+    let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
+    Change::after(fleet.point(), origin, writes)
 }
 
 /// The fleet after one more change: `{"namespaces": {"a": {…}}}`.
@@ -39,7 +40,7 @@ fn after(fleet: &Snapshot, documents: &Value) -> Snapshot {
             writes.push(write(fleet.registry(), list, id, body));
         }
     }
-    fleet.apply(&change(fleet.revision().next(), writes)).unwrap()
+    fleet.apply(&change(fleet, writes)).unwrap()
 }
 
 fn fleet_of(documents: &Value) -> Snapshot {

@@ -4,7 +4,7 @@ use super::{Entry, RegistryError};
 
 /// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
 /// the types or calls otherwise.
-const API: [&str; 19] = [
+const API: [&str; 20] = [
     "api",
     "batch",
     "bootstrap",
@@ -23,6 +23,7 @@ const API: [&str; 19] = [
     "ready",
     "restore",
     "revert",
+    "store",
     "types",
 ];
 

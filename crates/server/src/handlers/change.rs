@@ -31,6 +31,12 @@ pub(crate) async fn change(
         writes.push(told);
     }
     let mut told = heading(&change);
+    // What auditors need to check that nothing before it was touched.
+    for (name, value) in
+        [("epoch", json!(change.epoch)), ("parent", json!(change.parent)), ("digest", json!(change.digest))]
+    {
+        told[name] = value;
+    }
     told["writes"] = Value::Array(writes);
     Ok(Json(told))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::Snapshot;
 use model::{Document, Id, Op, ResourceType, Revision, State};
 use store::StoreError;
@@ -19,7 +19,7 @@ pub(crate) async fn picture(app: &App, revision: Option<Revision>) -> Result<Arc
     let now = app.snapshot()?;
     let Some(revision) = known(&now, revision)? else { return Ok(now) };
     let picture = app.log.store()?.load_at(revision).await.map_err(unreadable)?;
-    let load = || Snapshot::load(app.registry.clone(), revision, picture.documents);
+    let load = || Snapshot::load(app.registry.clone(), picture.point, picture.documents);
     tokio::task::block_in_place(load).map(Arc::new).map_err(Failure::internal)
 }
 
@@ -73,7 +73,9 @@ pub(crate) fn unreadable(error: StoreError) -> Failure {
         StoreError::Pruned { .. } => Failure::new(StatusCode::GONE, "pruned", error.to_string()),
         other => {
             let detail = "the store cannot be read at the moment";
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail).because(other)
+            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
+                .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+                .because(other)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `GET /ready`: polls can be answered, from a picture of this revision and age. For everyone.
 //!
-//! A server whose store is away stays ready: it answers from the picture that it has, and says how old that is.
+//! A server whose store is away, or has another history, stays ready: it answers from the picture that it has, and says
+//! how old that is.
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
@@ -15,6 +16,6 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure
         "version": env!("CARGO_PKG_VERSION"),
         "revision": fleet.revision(),
         "age_seconds": age.as_secs_f64(),
-        "store": app.status.store(),
+        "store": app.status.store().name(),
     })))
 }

@@ -81,8 +81,13 @@ pub(super) fn shared() -> Value {
             "properties": {
                 "status": text, "version": text, "revision": number,
                 "age_seconds": {"type": "number", "description": "Time since the picture was last known to be at the head of the log."},
-                "store": {"type": "string", "enum": ["starting", "following", "unavailable", "behind"]}
+                "store": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]}
             }
+        },
+        "Point": point(),
+        "Store": store(),
+        "Accepted": {
+            "type": "object", "required": ["revision", "epoch"], "properties": {"revision": number, "epoch": number}
         },
         "ResourceType": {
             "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "filters", "schema"],
@@ -100,7 +105,7 @@ pub(super) fn shared() -> Value {
             "properties": {"revision": number, "documents": {"type": "array", "items": told}}
         },
         "Change": with(json!({"writes": {"type": "array", "items": told}})),
-        "ChangeWithDocuments": with(json!({"writes": {"type": "array", "items": {
+        "ChangeWithDocuments": with(json!({"epoch": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
             "type": "object", "required": ["kind", "id", "op"],
             "properties": {"kind": text, "id": text, "op": text, "before": object, "after": object}
         }}})),
@@ -108,6 +113,33 @@ pub(super) fn shared() -> Value {
         "Plan": plan(),
         "JsonPatch": {"type": "array", "items": json_patch()},
         "Batch": batch()
+    })
+}
+
+/// A place in the history of a log.
+fn point() -> Value {
+    let number = json!({"type": "integer"});
+    json!({
+        "type": "object", "required": ["store", "epoch", "revision", "digest"],
+        "description": "A place in the history of a log.",
+        "properties": {
+            "store": {"type": "string", "format": "uuid", "description": "The name of the log, kept wherever it is moved to."},
+            "epoch": {"type": "integer", "description": "How often an operator has accepted another history."},
+            "revision": number,
+            "digest": {"type": "string", "description": "Of the change, and of everything before it."}
+        }
+    })
+}
+
+/// What is served, and what the log says.
+fn store() -> Value {
+    json!({
+        "type": "object", "required": ["status", "age_seconds", "picture", "log"],
+        "properties": {
+            "status": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]},
+            "age_seconds": {"type": "number"}, "picture": reference("Point"),
+            "log": {"description": "Where the log ends; null while it cannot be read.", "anyOf": [reference("Point"), {"type": "null"}]}
+        }
     })
 }
 

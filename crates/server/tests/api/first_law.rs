@@ -104,7 +104,7 @@ fn a_document_that_was_damaged_on_disk_stops_the_start() {
     let server = Server::demo();
     let (folder, database) = (server.folder().clone(), server.database());
     drop(server);
-    sql(&database, "UPDATE documents SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
+    sql(&database, "UPDATE fleet_documents SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
     let output = command(folder.path()).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
@@ -119,37 +119,47 @@ fn sql(database: &std::path::Path, statement: &'static str) {
     });
 }
 
+/// As if the file had been put back as it was at the beginning.
+fn lose_all_changes(database: &std::path::Path) {
+    for statement in [
+        "DELETE FROM fleet_writes",
+        "DELETE FROM fleet_documents",
+        "DELETE FROM fleet_changes",
+        "UPDATE fleet_log SET head = horizon, epoch = horizon_epoch, digest = horizon_digest, documents = 0",
+    ] {
+        sql(database, statement);
+    }
+}
+
 #[test]
 fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
     let server = Server::crud();
     server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
     let before = server.poll(DEMO, "namespaces").body;
-    sql(&server.database(), "DELETE FROM writes");
-    sql(&server.database(), "DELETE FROM documents");
-    sql(&server.database(), "DELETE FROM changes");
-    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
+    lose_all_changes(&server.database());
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("diverged"));
     assert_eq!(server.poll(DEMO, "namespaces").body, before, "the picture is kept");
     let refused = server.patch("/namespaces/podinfo", &json!({"labels": {"a": "b"}}));
     assert_eq!(
         (refused.status, &refused.json()["code"]),
-        (503, &json!("store-unavailable")),
+        (503, &json!("store-diverged")),
         "and nothing is built on it"
     );
-    assert!(
-        server.log().contains("the picture is kept as it is: the log ended at revision 0, before the picture at 2")
-    );
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(server.log().contains("the picture is kept as it is: the log is at revision 0 "), "{}", server.log());
+    assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n"));
     server.append(&[("namespace", "a", put(&json!({"id": "a"}))), ("namespace", "b", put(&json!({"id": "b"})))]);
     server.append(&[("namespace", "c", put(&json!({"id": "c"})))]);
     server.append(&[("namespace", "d", put(&json!({"id": "d"})))]);
     std::thread::sleep(Duration::from_millis(600));
-    assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "another history does not make it good");
+    assert_eq!(server.get_open("/ready").json()["store"], json!("diverged"), "another history does not make it good");
     let aside = server.folder().path().join("aside.db");
     fs::rename(server.database(), &aside).unwrap();
     std::thread::sleep(Duration::from_millis(600));
     fs::rename(&aside, server.database()).unwrap();
     std::thread::sleep(Duration::from_millis(600));
-    assert_eq!(server.get_open("/ready").json()["store"], json!("behind"), "and neither does a break");
+    assert_eq!(server.get_open("/ready").json()["store"], json!("diverged"), "and neither does a break");
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
 }
 
@@ -166,7 +176,7 @@ fn a_file_that_was_moved_away_or_replaced_is_noticed() {
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
     fs::rename(&aside, server.database()).unwrap();
     server.wait_until("it goes on", || server.get_open("/ready").json()["store"] == json!("following"));
-    assert!(server.log().contains("the picture is at the head of the log again"));
+    assert_eq!(server.log().matches("the picture is at the head of the log").count(), 2, "{}", server.log());
 }
 
 /// While a server sleeps, the log grows and forgets what the server has not seen.
@@ -190,17 +200,15 @@ fn a_log_that_lost_its_end_is_not_loaded_anew_when_it_was_pruned() {
     let server = Server::demo();
     server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
-    for statement in ["DELETE FROM writes", "DELETE FROM documents", "DELETE FROM changes"] {
-        sql(&server.database(), statement);
-    }
-    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("behind"));
+    lose_all_changes(&server.database());
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("diverged"));
     for id in ["a", "b", "c", "d", "e"] {
         server.append(&[("namespace", id, put(&json!({"id": id})))]);
     }
     prune(&server.database(), 4);
     std::thread::sleep(Duration::from_millis(600));
     let ready = server.get_open("/ready").json();
-    assert_eq!((&ready["store"], &ready["revision"]), (&json!("behind"), &json!(2)));
+    assert_eq!((&ready["store"], &ready["revision"]), (&json!("diverged"), &json!(2)));
     assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
 }
 

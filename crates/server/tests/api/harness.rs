@@ -8,7 +8,7 @@ use std::{
 
 use harness::{LONG, READ, Running};
 use jiff::Timestamp;
-use model::{Body, Change, Id, Op, Revision, Value, Write};
+use model::{Body, Change, Id, Op, Origin, Revision, Value, Write};
 use nix::{sys::signal, unistd::Pid};
 use store::{SqliteStore, Store as _};
 use tempfile::TempDir;
@@ -199,11 +199,11 @@ pub(crate) fn append(database: &Path, writes: &[(&str, &str, Op)]) -> Revision {
     let writes = writes.collect();
     block_on(async {
         let store = SqliteStore::open(&dsn).await.unwrap();
-        let revision = store.load().await.unwrap().revision.next();
-        let at = Timestamp::UNIX_EPOCH;
-        let change = Change { revision, at, actor: "tests".to_owned(), reason: None, request_id: None, writes };
+        let head = store.ends().await.unwrap().head;
+        let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
+        let change = Change::after(&head, origin, writes);
         store.append(&change).await.unwrap();
-        revision
+        change.revision
     })
 }
 

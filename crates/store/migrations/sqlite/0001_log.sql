@@ -1,16 +1,33 @@
+-- Where the log begins and ends: one row, made with the log's name when a program first opens it.
+CREATE TABLE fleet_log (
+    one            INTEGER PRIMARY KEY CHECK (one = 1),
+    store          TEXT    NOT NULL,
+    -- The newest change, under which word of an operator it was made, and what led to it.
+    head           INTEGER NOT NULL,
+    epoch          INTEGER NOT NULL,
+    digest         BLOB    NOT NULL,
+    -- How many documents there are at the head. Whoever loads the picture counts and compares.
+    documents      INTEGER NOT NULL,
+    -- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
+    horizon        INTEGER NOT NULL,
+    horizon_epoch  INTEGER NOT NULL,
+    horizon_digest BLOB    NOT NULL
+) STRICT;
+
 -- The log: every change, in order, with what it wrote.
-CREATE TABLE changes (
+CREATE TABLE fleet_changes (
     revision   INTEGER PRIMARY KEY,
+    epoch      INTEGER NOT NULL,
+    parent     BLOB    NOT NULL,
+    digest     BLOB    NOT NULL,
     -- Microseconds since 1970.
     at         INTEGER NOT NULL,
     actor      TEXT    NOT NULL,
     reason     TEXT,
-    request_id TEXT,
-    -- How many documents there are after this change. Whoever loads the picture counts and compares.
-    documents  INTEGER NOT NULL
+    request_id TEXT
 ) STRICT;
 
-CREATE TABLE writes (
+CREATE TABLE fleet_writes (
     revision INTEGER NOT NULL,
     -- The place within the change.
     position INTEGER NOT NULL,
@@ -23,10 +40,10 @@ CREATE TABLE writes (
 ) STRICT;
 
 -- A change writes a document at most once.
-CREATE UNIQUE INDEX writes_of_document ON writes (kind, id, revision);
+CREATE UNIQUE INDEX fleet_writes_of_document ON fleet_writes (kind, id, revision);
 
 -- The picture at the head of the log, so that a start reads what is and not all that was.
-CREATE TABLE documents (
+CREATE TABLE fleet_documents (
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
     revision INTEGER NOT NULL,
@@ -35,9 +52,3 @@ CREATE TABLE documents (
     checksum INTEGER NOT NULL,
     PRIMARY KEY (kind, id)
 ) STRICT;
-
--- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
-CREATE TABLE horizon (
-    revision INTEGER NOT NULL
-) STRICT;
-INSERT INTO horizon (revision) VALUES (0);

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 /// A text that is not such an address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidDsn(String);
+pub struct InvalidDsn(pub(crate) String);
 
 /// Where the file is and how it may be opened.
 #[derive(Clone, Debug)]

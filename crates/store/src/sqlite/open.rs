@@ -11,7 +11,6 @@ use std::{
 
 use sqlx::{
     ConnectOptions as _, Connection as _, SqlitePool,
-    migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Notify;
@@ -19,10 +18,9 @@ use tokio::sync::Notify;
 use super::{
     SqliteStore,
     dsn::{Mode, SqliteDsn},
+    log, schema,
 };
 use crate::StoreError;
-
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// What SQLite keeps in the header of our files: "frs1".
 const APPLICATION_ID: i64 = 0x6672_7331;
@@ -94,9 +92,13 @@ async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
     let mut connection = look.connect().await?;
     let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await?;
     let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut connection).await?;
-    connection.close().await?;
     if id != APPLICATION_ID && tables > 0 {
         return Err(StoreError::Foreign("the file is a database of another program".to_owned()));
+    }
+    let current = schema::is_current(&mut connection).await?;
+    connection.close().await?;
+    if dsn.mode == Mode::Read && !current {
+        return Err(StoreError::Unavailable("its tables wait for a process that may write to be made".to_owned()));
     }
     Ok(())
 }
@@ -106,13 +108,11 @@ async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError>
     let writer = pool(1).connect_with(options).await?;
     // PRAGMA takes no parameters; the number is APPLICATION_ID.
     sqlx::query("PRAGMA application_id = 0x66727331").execute(&writer).await?;
-    MIGRATIONS.run(&writer).await.map_err(|error| match error {
-        // Two processes may make the tables at the same time; the second finds them made when it tries again.
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
-        MigrateError::VersionMissing(_) => {
-            StoreError::Foreign("its tables were made by a newer version of this program".to_owned())
-        }
-        other => StoreError::Foreign(other.to_string()),
-    })?;
+    let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+    if !schema::is_current(&mut transaction).await? {
+        schema::migrate(&mut transaction).await?;
+        log::begin(&mut transaction).await?;
+        transaction.commit().await?;
+    }
     Ok(writer)
 }

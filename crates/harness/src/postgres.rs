@@ -1,0 +1,287 @@
+//! A real PostgreSQL server, with a folder and a port of its own. It ends with its test process, however that ends,
+//! and leaves nothing behind.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    hash::{BuildHasher as _, RandomState},
+    iter,
+    net::TcpListener,
+    os::unix::{fs::DirBuilderExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::{eventually, guardian::Guardian};
+use installed::Installed;
+
+mod installed;
+
+/// Only what TLS protects comes in over TCP.
+const TLS_ONLY: &str = "\
+local all all trust
+hostssl all all 127.0.0.1/32 trust
+hostssl replication all 127.0.0.1/32 trust
+";
+
+/// Clients trust the certificate itself. Some refuse an authority's certificate as a server's.
+const CERTIFICATE: &str = "\
+[req]
+distinguished_name = name
+x509_extensions = extensions
+prompt = no
+[name]
+CN = localhost
+[extensions]
+basicConstraints = critical,CA:FALSE
+subjectAltName = DNS:localhost,IP:127.0.0.1
+";
+
+/// A PostgreSQL server.
+pub struct Postgres {
+    installed: Installed,
+    guardian: Guardian,
+    port: u16,
+    settings: Vec<(String, String)>,
+    postmaster: Mutex<Option<Child>>,
+}
+
+impl Postgres {
+    /// Starts a server.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with settings, as in `("fsync", "on")`.
+    #[must_use]
+    pub fn start_with(settings: &[(&str, &str)]) -> Self {
+        let server = Self::made(settings);
+        server.run();
+        server
+    }
+
+    /// Starts a server that refuses connections without TLS. Its certificate is for `localhost` and `127.0.0.1`.
+    #[must_use]
+    pub fn with_tls() -> Self {
+        let server = Self::made(&[("ssl", "on")]);
+        fs::write(server.data().join("pg_hba.conf"), TLS_ONLY).unwrap();
+        fs::write(server.data().join("openssl.cnf"), CERTIFICATE).unwrap();
+        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+        let files = ["-config", "openssl.cnf", "-keyout", "server.key", "-out", "server.crt"];
+        must(server.command("openssl").args(["req", "-x509", "-days", "30"]).args(curve).args(files));
+        server.run();
+        server
+    }
+
+    /// The server that all tests of a process share. Each takes a database of its own.
+    #[must_use]
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// Starts another server, which follows this one.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let settings: Vec<_> = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let standby = Self::empty(&settings);
+        let from = format!("--dbname=host=127.0.0.1 port={} user=postgres", self.port);
+        let how = ["--pgdata=.", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+        must(standby.command("pg_basebackup").args(how).arg(from));
+        standby.run();
+        standby
+    }
+
+    fn made(settings: &[(&str, &str)]) -> Self {
+        let server = Self::empty(settings);
+        let safe_enough = ["--auth=trust", "--username=postgres", "--no-sync", "--no-instructions"];
+        must(server.command("initdb").args(safe_enough).args(["--encoding=UTF8", "--locale=C", "."]));
+        server
+    }
+
+    fn empty(settings: &[(&str, &str)]) -> Self {
+        let settings = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let installed = Installed::find();
+        // Without all of root's powers, as in a container, only its own user can tell where a process works.
+        let guardian = Guardian::by(installed.command("sh", Path::new("/")));
+        let server = Self { installed, guardian, port: free_port(), settings, postmaster: Mutex::default() };
+        DirBuilder::new().mode(0o700).create(server.data()).unwrap();
+        server.installed.give(server.guardian.folder());
+        server.installed.give(&server.data());
+        server
+    }
+
+    /// Starts it again, on the same data and port, after [`stop`](Self::stop) or [`kill`](Self::kill).
+    pub fn run(&self) {
+        let mut postmaster = self.postmaster.lock().unwrap();
+        assert!(postmaster.is_none(), "it has not been stopped");
+        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let folder = self.guardian.folder().display();
+        let mut command = self.command("postgres");
+        command
+            .args(["-D", "."])
+            .arg(format!("-cport={}", self.port))
+            .arg(format!("-cunix_socket_directories={folder}"));
+        command.args(["-clisten_addresses=127.0.0.1", "-cmax_connections=200", "-cwal_level=replica", "-cfsync=off"]);
+        // Memory that is a file in the folder goes with the folder.
+        command.arg("-cdynamic_shared_memory_type=mmap");
+        command.args(self.settings.iter().map(|(name, value)| format!("-c{name}={value}")));
+        command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let process = postmaster.insert(command.spawn().unwrap());
+        eventually("PostgreSQL accepts connections", &mut || {
+            let ended = process.try_wait().unwrap();
+            assert!(ended.is_none(), "PostgreSQL has ended: {}", self.log());
+            let mut ready = self.command("pg_isready");
+            ready.arg("--quiet").arg(format!("--host={folder}")).arg(format!("--port={}", self.port));
+            ready.status().unwrap().success()
+        });
+    }
+
+    /// Shuts it down. Its clients are disconnected.
+    pub fn stop(&self) {
+        let mut process = self.postmaster.lock().unwrap().take().unwrap();
+        kill(Pid::from_raw(process.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+        process.wait().unwrap();
+    }
+
+    /// Kills all of its processes at once.
+    pub fn kill(&self) {
+        let process = self.postmaster.lock().unwrap().take();
+        self.guardian.signal("KILL");
+        process.unwrap().wait().unwrap();
+    }
+
+    /// Shuts it down and starts it again.
+    pub fn restart(&self) {
+        self.stop();
+        self.run();
+    }
+
+    /// Stops all of its processes where they are: it is there and does not answer.
+    pub fn pause(&self) {
+        self.guardian.signal("STOP");
+    }
+
+    /// Lets its processes go on.
+    pub fn resume(&self) {
+        self.guardian.signal("CONT");
+    }
+
+    /// Makes a standby a server that takes writes.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t", "{}", self.log());
+    }
+
+    /// Waits until this standby has all that its primary has now.
+    pub fn wait_for_replay_of(&self, primary: &Self) {
+        let end = primary.sql("postgres", "SELECT pg_current_wal_flush_lsn()");
+        let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{end}'");
+        eventually("the standby has replayed everything", &mut || self.sql("postgres", &replayed) == "t");
+    }
+
+    /// Makes a database and returns its URL.
+    #[must_use]
+    pub fn database(&self) -> String {
+        // Counted over all servers: a standby has the databases of its primary.
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    /// The URL of a database.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Its port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where everything of it is. A process that works in it is one of its own.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.guardian.folder()
+    }
+
+    /// The certificate of a server [with TLS](Self::with_tls), which its clients are to trust.
+    #[must_use]
+    pub fn certificate(&self) -> PathBuf {
+        self.data().join("server.crt")
+    }
+
+    /// What it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap()
+    }
+
+    /// What a database says to a statement. Columns are parted by `|`.
+    #[allow(clippy::must_use_candidate, reason = "many statements say nothing")]
+    pub fn sql(&self, database: &str, statement: &str) -> String {
+        // The socket is there with and without TLS.
+        let folder = self.guardian.folder().display();
+        let url = format!("postgres://postgres@/{database}?host={folder}&port={}", self.port);
+        self.sql_at(&url, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
+    }
+
+    /// What the database of a URL says to a statement, or why it says nothing. It may be another server's, or be
+    /// behind a [`Proxy`](crate::Proxy).
+    pub fn sql_at(&self, url: &str, statement: &str) -> Result<String, String> {
+        let mut psql = self.command("psql");
+        psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement]);
+        said(&mut psql)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        self.installed.command(program, &self.data())
+    }
+
+    fn data(&self) -> PathBuf {
+        self.guardian.folder().join("data")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.guardian.folder().join("log")
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.guardian.end();
+        let postmaster = self.postmaster.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(process) = postmaster {
+            let _ = process.wait();
+        }
+    }
+}
+
+fn must(command: &mut Command) -> String {
+    said(command).unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()))
+}
+
+fn said(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// A port that nobody listens on. It is below those that the kernel gives to clients, so that none has taken it when
+/// the server comes back.
+fn free_port() -> u16 {
+    let chance = || RandomState::new().hash_one(());
+    let mut ports = iter::repeat_with(|| 20_000 + u16::try_from(chance() % 12_000).unwrap());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}

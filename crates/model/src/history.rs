@@ -1,0 +1,235 @@
+//! Places in a history, so that two logs can be told apart.
+//!
+//! Every change carries a digest of itself and of the digest before it. Two logs that agree on a digest agree on
+//! everything that led to it; a log that lost its end, or was put back from an older copy, can grow past a revision
+//! again, but never to the same digest.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::{Change, Revision};
+
+/// The name of a log: made with it, and kept wherever it is moved to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StoreId(Uuid);
+
+impl From<Uuid> for StoreId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for StoreId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        text.parse().map(Self)
+    }
+}
+
+/// How often an operator has said that this history is the one to follow, though it is not what was served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch that overrules this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Stands for a change and everything before it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl TryFrom<&[u8]> for Digest {
+    type Error = InvalidDigest;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, InvalidDigest> {
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest)
+    }
+}
+
+/// What is not 32 bytes, or 64 hexadecimal digits.
+#[derive(Debug, thiserror::Error)]
+#[error("a digest is 64 hexadecimal digits")]
+pub struct InvalidDigest;
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(InvalidDigest);
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| InvalidDigest)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A place in the history of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Which log.
+    pub store: StoreId,
+    /// Under which word of an operator.
+    pub epoch: Epoch,
+    /// After which change.
+    pub revision: Revision,
+    /// What led to it.
+    pub digest: Digest,
+}
+
+impl Point {
+    /// Before the first change of a log.
+    #[must_use]
+    pub fn beginning(store: StoreId) -> Self {
+        let digest = Digest(Sha256::digest(store.0.as_bytes()).into());
+        Self { store, epoch: Epoch::default(), revision: Revision::ZERO, digest }
+    }
+
+    /// After a change that follows on this point.
+    #[must_use]
+    pub fn after(&self, change: &Change) -> Self {
+        Self { store: self.store, epoch: change.epoch, revision: change.revision, digest: change.digest }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest = self.digest.to_string();
+        write!(f, "revision {} ({}, epoch {}, log {})", self.revision, &digest[..12], self.epoch, self.store)
+    }
+}
+
+/// Computes the digest of a change. Every part is written with its length, so that no two changes read the same.
+pub(crate) fn digest(change: &Change) -> Digest {
+    let mut hasher = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update((bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+    };
+    part(change.parent.as_bytes());
+    part(&change.revision.0.to_be_bytes());
+    part(&change.epoch.0.to_be_bytes());
+    part(&change.at.as_microsecond().to_be_bytes());
+    part(change.actor.as_bytes());
+    for said in [&change.reason, &change.request_id] {
+        part(if said.is_some() { b"+" } else { b"-" });
+        part(said.as_deref().unwrap_or_default().as_bytes());
+    }
+    for write in &change.writes {
+        part(write.kind.as_str().as_bytes());
+        part(write.id.as_str().as_bytes());
+        part(write.op.name().as_bytes());
+        part(write.op.body().map_or("", crate::Body::as_str).as_bytes());
+    }
+    Digest(hasher.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{Body, Id, Op, Origin, Write};
+
+    fn change(point: &Point, actor: &str, reason: Option<&str>, body: &str) -> Change {
+        let origin = Origin {
+            at: Timestamp::UNIX_EPOCH,
+            actor: actor.to_owned(),
+            reason: reason.map(ToOwned::to_owned),
+            request_id: None,
+        };
+        let op = Op::Put(Body::from_text(body));
+        Change::after(point, origin, vec![Write { kind: "namespace".into(), id: Id::parse("a").unwrap(), op }])
+    }
+
+    #[test]
+    fn a_digest_stands_for_a_change_and_all_before_it() {
+        let beginning = Point::beginning(StoreId::default());
+        let one = change(&beginning, "me", None, "{}");
+        assert_eq!(one, change(&beginning, "me", None, "{}"));
+        assert!(one.is_whole());
+        let others = [
+            change(&Point::beginning(Uuid::from_u128(1).into()), "me", None, "{}"),
+            change(&beginning.after(&one), "me", None, "{}"),
+            change(&beginning, "m", None, "{}"),
+            change(&beginning, "me", Some(""), "{}"),
+            change(&beginning, "me", None, "[]"),
+        ];
+        for other in others {
+            assert_ne!(one.digest, other.digest, "{other:?}");
+        }
+        let changed = Change { actor: "you".to_owned(), ..one };
+        assert!(!changed.is_whole());
+    }
+
+    #[test]
+    fn digests_are_read_as_they_are_written() {
+        let digest = Point::beginning(StoreId::default()).digest;
+        assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        for bad in ["", "0", &"x".repeat(64), &"ä".repeat(32), &"+1".repeat(32)] {
+            assert!(bad.parse::<Digest>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What others may know of the follower: how old the picture is, and how it gets on with the store.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use model::Point;
+
+/// How the follower gets on with the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreStatus {
+    /// Not opened yet.
+    Starting,
+    /// At the head of the log.
+    Following,
+    /// The store cannot be read; the picture ages.
+    Unavailable,
+    /// The log, which ends here, does not continue what is served; the picture is kept.
+    Diverged(Point),
+}
+
+impl StoreStatus {
+    /// Its stable name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Following => "following",
+            Self::Unavailable => "unavailable",
+            Self::Diverged(_) => "diverged",
+        }
+    }
+}
+
+/// What others may know of the follower.
+#[derive(Debug)]
+pub struct Status {
+    /// Milliseconds of uptime at which the picture was last known to be at the head; below zero if that was before the
+    /// start.
+    synced: AtomicI64,
+    store: ArcSwap<StoreStatus>,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self { synced: AtomicI64::new(0), store: ArcSwap::from_pointee(StoreStatus::Starting) }
+    }
+}
+
+impl Status {
+    /// How long ago the picture was known to be at the head of the log.
+    pub(crate) fn age(&self, uptime: Duration) -> Duration {
+        let age = milliseconds(uptime).saturating_sub(self.synced.load(Ordering::Relaxed));
+        Duration::from_millis(u64::try_from(age).unwrap_or(0))
+    }
+
+    pub(crate) fn store(&self) -> StoreStatus {
+        **self.store.load()
+    }
+
+    /// The picture is at the head; whether this is news.
+    pub(crate) fn in_step(&self, uptime: Duration) -> bool {
+        self.was_in_step(uptime, Duration::ZERO);
+        self.turn(StoreStatus::Following)
+    }
+
+    /// The picture was at the head so long ago.
+    pub(crate) fn was_in_step(&self, uptime: Duration, ago: Duration) {
+        self.synced.store(milliseconds(uptime).saturating_sub(milliseconds(ago)), Ordering::Relaxed);
+    }
+
+    /// Whether this is news.
+    pub(crate) fn turn(&self, now: StoreStatus) -> bool {
+        *self.store.swap(Arc::new(now)) != now
+    }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,289 @@
+//! A log in a file: what a backup is, and what a replica keeps on its disk.
+//!
+//! Lines of JSON: a heading, the documents of a picture, a digest of all that, and the changes after the picture, each
+//! with the digest that chains it to the one before. A file that is cut short, or changed anywhere, does not read.
+
+use std::io::{self, BufRead, Write};
+
+use jiff::Timestamp;
+use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::{Ends, Picture, RestoreError, Store, StoreError};
+
+const FORMAT: &str = "flux-resourceset log";
+const VERSION: u32 = 1;
+
+/// How many changes are read at once.
+const BATCH: u32 = 1_000;
+
+#[derive(Serialize, Deserialize)]
+struct Heading {
+    format: String,
+    version: u32,
+    /// Where the picture was taken.
+    picture: Point,
+    documents: usize,
+    /// How far the changes go at least.
+    head: Point,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Seal {
+    /// Of everything above.
+    sha256: Digest,
+}
+
+/// A document, or a write.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    kind: Kind,
+    id: Id,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<Revision>,
+    op: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChangeLine {
+    revision: Revision,
+    epoch: Epoch,
+    parent: Digest,
+    digest: Digest,
+    at: Timestamp,
+    actor: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    writes: Vec<Line>,
+}
+
+impl Line {
+    fn of(kind: &Kind, id: &Id, revision: Option<Revision>, op: &Op) -> io::Result<Self> {
+        let body = op.body().map(|body| RawValue::from_string(body.as_str().to_owned())).transpose()?;
+        Ok(Self { kind: kind.clone(), id: id.clone(), revision, op: op.name().to_owned(), body })
+    }
+
+    fn write(self) -> Result<model::Write, String> {
+        let op = match (self.op.as_str(), self.body.map(|body| Body::from_text(body.get()))) {
+            ("put", Some(body)) => Op::Put(body),
+            ("retire", Some(body)) => Op::Retire(body),
+            ("remove", None) => Op::Remove,
+            (other, _) => return Err(format!("\"{other}\" is not a write of {} \"{}\"", self.kind, self.id)),
+        };
+        Ok(model::Write { kind: self.kind, id: self.id, op })
+    }
+
+    fn document(self) -> Result<Document, String> {
+        let revision = self.revision.ok_or("a document has no revision")?;
+        self.write()?.document(revision).ok_or_else(|| "a document is removed".to_owned())
+    }
+}
+
+/// Writes the beginning of a file: a picture, and how far the changes go that come after it.
+pub fn write_picture(to: &mut impl Write, picture: &Picture, head: Point) -> io::Result<()> {
+    let mut to = Hashing { to, hasher: Sha256::new() };
+    let heading = Heading {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        picture: picture.point,
+        documents: picture.documents.len(),
+        head,
+    };
+    write_line(&mut to, &heading)?;
+    for document in &picture.documents {
+        write_line(&mut to, &Line::of(&document.kind, &document.id, Some(document.revision), &document.op())?)?;
+    }
+    let Hashing { to, hasher } = to;
+    write_line(to, &Seal { sha256: digest(hasher) })
+}
+
+/// Writes a change; they come in order.
+pub fn write_change(to: &mut impl Write, change: &Change) -> io::Result<()> {
+    let writes = change.writes.iter().map(|write| Line::of(&write.kind, &write.id, None, &write.op));
+    let line = ChangeLine {
+        revision: change.revision,
+        epoch: change.epoch,
+        parent: change.parent,
+        digest: change.digest,
+        at: change.at,
+        actor: change.actor.clone(),
+        reason: change.reason.clone(),
+        request_id: change.request_id.clone(),
+        writes: writes.collect::<io::Result<_>>()?,
+    };
+    write_line(to, &line)
+}
+
+fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, line)?;
+    to.write_all(b"\n")
+}
+
+/// Why a backup was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file failed.
+    #[error("the backup cannot be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Writes the whole log of a store as it is now, and tells how far it has come: changes done, and of how many.
+pub async fn back_up(
+    store: &dyn Store,
+    to: &mut (impl Write + Send),
+    mut progress: impl FnMut(u64, u64) + Send,
+) -> Result<Point, BackupError> {
+    let Ends { horizon, head } = store.ends().await?;
+    // The log only grows, so what is read piece by piece up to a head is what was there at once.
+    write_picture(to, &store.load_at(horizon.revision).await?, head)?;
+    let mut at = horizon;
+    let all = head.revision.0 - horizon.revision.0;
+    while at.revision < head.revision {
+        let left = u32::try_from(head.revision.0 - at.revision.0).unwrap_or(u32::MAX);
+        for change in store.changes_after(at.revision, left.min(BATCH)).await?.changes {
+            write_change(to, &change)?;
+            at = at.after(&change);
+        }
+        progress(at.revision.0 - horizon.revision.0, all);
+    }
+    to.flush()?;
+    Ok(head)
+}
+
+/// A file that is being read: after its picture, the changes, one by one.
+pub struct Archive<R> {
+    from: R,
+    at: Point,
+    head: Point,
+    ended: bool,
+}
+
+impl<R: BufRead> Archive<R> {
+    /// Reads the picture.
+    pub fn open(from: R) -> Result<(Picture, Self), RestoreError> {
+        let mut from = Hashing { to: from, hasher: Sha256::new() };
+        let heading = match from.line()? {
+            Some(line) => parse::<Heading>(&line),
+            None => return Err(bad("it is empty")),
+        };
+        let heading = heading.ok().filter(|heading| heading.format == FORMAT).ok_or_else(|| bad("it is no log"))?;
+        if heading.version != VERSION {
+            return Err(bad(format!("it is of version {}, and this program reads {VERSION}", heading.version)));
+        }
+        let mut documents = Vec::new();
+        for _ in 0..heading.documents {
+            let line = from.line()?.ok_or_else(cut_short)?;
+            documents.push(parse::<Line>(&line)?.document().map_err(bad)?);
+        }
+        let Hashing { to: mut from, hasher } = from;
+        let seal = parse::<Seal>(&read_line(&mut from)?.ok_or_else(cut_short)?)?;
+        if seal.sha256 != digest(hasher) {
+            return Err(bad("it is damaged: its digest does not agree with its documents"));
+        }
+        let archive = Self { from, at: heading.picture, head: heading.head, ended: false };
+        Ok((Picture { point: heading.picture, documents }, archive))
+    }
+
+    fn read(&mut self) -> Result<Option<Change>, RestoreError> {
+        let Some(line) = read_line(&mut self.from)? else {
+            let short = self.at.revision < self.head.revision;
+            return if short { Err(cut_short()) } else { Ok(None) };
+        };
+        let line = parse::<ChangeLine>(&line)?;
+        let change = Change {
+            revision: line.revision,
+            epoch: line.epoch,
+            parent: line.parent,
+            digest: line.digest,
+            at: line.at,
+            actor: line.actor,
+            reason: line.reason,
+            request_id: line.request_id,
+            writes: line.writes.into_iter().map(Line::write).collect::<Result<_, _>>().map_err(bad)?,
+        };
+        let follows = change.revision == self.at.revision.next() && change.parent == self.at.digest;
+        let at = change.revision;
+        if !follows || !change.is_whole() || (at == self.head.revision && change.digest != self.head.digest) {
+            return Err(bad(format!("it is damaged: change {at} does not agree with its digest")));
+        }
+        self.at = self.at.after(&change);
+        Ok(Some(change))
+    }
+}
+
+impl<R: BufRead> Iterator for Archive<R> {
+    type Item = Result<Change, RestoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let read = self.read().transpose();
+        self.ended = !matches!(read, Some(Ok(_)));
+        read
+    }
+}
+
+/// Passes bytes on and remembers them.
+struct Hashing<T> {
+    to: T,
+    hasher: Sha256,
+}
+
+impl<T: Write> Write for Hashing<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl<T: BufRead> Hashing<T> {
+    fn line(&mut self) -> Result<Option<String>, RestoreError> {
+        let line = read_line(&mut self.to)?;
+        if let Some(line) = &line {
+            self.hasher.update(line.as_bytes());
+        }
+        Ok(line)
+    }
+}
+
+/// The next line, with its end; without one it is not whole.
+fn read_line(from: &mut impl BufRead) -> Result<Option<String>, RestoreError> {
+    let mut line = String::new();
+    match from.read_line(&mut line) {
+        Ok(0) => Ok(None),
+        Ok(_) if line.ends_with('\n') => Ok(Some(line)),
+        Ok(_) => Err(cut_short()),
+        Err(error) => Err(bad(format!("it cannot be read: {error}"))),
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &str) -> Result<T, RestoreError> {
+    serde_json::from_str(line).map_err(|error| bad(format!("it is damaged: {error}")))
+}
+
+fn cut_short() -> RestoreError {
+    bad("it is cut short")
+}
+
+fn bad(what: impl Into<String>) -> RestoreError {
+    RestoreError::Archive(what.into())
+}
+
+fn digest(hasher: Sha256) -> Digest {
+    Digest::from(<[u8; 32]>::from(hasher.finalize()))
+}

@@ -1,0 +1,163 @@
+//! The log in PostgreSQL, or in what speaks its protocol: for many replicas, and several writers.
+//!
+//! Plain statements only, each in a transaction that one connection sees from begin to end: nothing is left in a session
+//! that a pooler could hand to somebody else, so no prepared statements, no settings and no locks outlive a transaction.
+//! `LISTEN` is the exception that may fail: it only makes followers faster than their patience.
+
+mod append;
+mod connections;
+mod dsn;
+mod listen;
+#[path = "sql/log.rs"]
+mod log;
+#[path = "sql/rows.rs"]
+mod rows;
+#[path = "sql/schema.rs"]
+mod schema;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_core::future::BoxFuture;
+use model::{Change, Id, Kind, Op, Point, Revision};
+use sqlx::{
+    PgConnection as Connection, Postgres, SqlSafeStr,
+    postgres::{PgArguments, PgRow as Row},
+    query::Query,
+};
+use tokio::sync::Notify;
+
+use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
+use connections::{Connections, Purpose, within};
+use listen::Listener;
+
+pub use connections::Timeouts;
+pub use dsn::PostgresDsn;
+
+type Db = Postgres;
+
+/// The statements that make the tables, one after another.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_log.sql")];
+
+/// How many tables of ours are there.
+const TABLES: &str = "SELECT count(*) AS tables FROM information_schema.tables
+     WHERE table_schema = ANY (current_schemas(false)) AND table_name = 'fleet_schema'";
+
+/// Not kept by the session.
+fn query<'q>(statement: impl SqlSafeStr) -> Query<'q, Db, PgArguments> {
+    sqlx::query(statement).persistent(false)
+}
+
+/// The log in PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresStore {
+    connections: Connections,
+    appended: Arc<Notify>,
+    listener: Listener,
+}
+
+impl PostgresStore {
+    /// Connects and, where they are not there or not up to date, makes the tables.
+    pub async fn open(dsn: &PostgresDsn, size: u32, timeouts: Timeouts) -> Result<Self, StoreError> {
+        let appended = Arc::new(Notify::new());
+        let store = Self {
+            connections: Connections::new(dsn, size, timeouts),
+            listener: Listener::start(dsn, appended.clone()),
+            appended,
+        };
+        if !store.read(|connection| Box::pin(schema::is_current(connection))).await? {
+            let mut work = store.connections.begin(Purpose::Restore).await?;
+            schema::migrate(&mut work).await?;
+            log::begin(&mut work).await?;
+            store.connections.commit(work).await?;
+        }
+        Ok(store)
+    }
+
+    /// Reads, all of it as of one moment.
+    async fn read<T>(
+        &self,
+        read: impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let mut work = self.connections.begin(Purpose::Read).await?;
+        let found = within(work.deadline, read(&mut work)).await?;
+        self.connections.commit(work).await?;
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn load(&self) -> Result<Picture, StoreError> {
+        self.read(|connection| Box::pin(log::load(connection))).await
+    }
+
+    async fn ends(&self) -> Result<Ends, StoreError> {
+        self.read(|connection| Box::pin(log::ends(connection))).await
+    }
+
+    async fn append(&self, change: &Change) -> Result<(), AppendError> {
+        let mut work = self.connections.begin(Purpose::Write).await?;
+        if !within(work.deadline, append::write(&mut work, change)).await? {
+            self.connections.roll_back(work).await?;
+            return Err(AppendError::Conflict { head: self.ends().await?.head });
+        }
+        self.connections.commit(work).await?;
+        self.appended.notify_one();
+        self.listener.tell();
+        Ok(())
+    }
+
+    async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
+        self.read(|connection| Box::pin(log::changes_after(connection, after, limit))).await
+    }
+
+    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
+        self.read(|connection| Box::pin(log::load_at(connection, revision))).await
+    }
+
+    async fn document_at(
+        &self,
+        kind: &Kind,
+        id: &Id,
+        revision: Revision,
+    ) -> Result<Option<(Revision, Op)>, StoreError> {
+        let (kind, id) = (kind.clone(), id.clone());
+        self.read(|connection| Box::pin(async move { log::document_at(connection, &kind, &id, revision).await })).await
+    }
+
+    async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
+        let query = query.clone();
+        self.read(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
+    }
+
+    async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
+        let mut work = self.connections.begin(Purpose::Write).await?;
+        let pruned = within(work.deadline, log::prune(&mut work, horizon)).await?;
+        self.connections.commit(work).await?;
+        Ok(pruned)
+    }
+
+    async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
+        let mut work = self.connections.begin(Purpose::Restore).await?;
+        let head = log::restore(&mut work, base, changes, replace).await?;
+        self.connections.commit(work).await?;
+        self.listener.tell();
+        Ok(head)
+    }
+
+    async fn wake(&self) {
+        // Running out of patience is one of the ways to return: the database may not tell of changes.
+        let _ = tokio::time::timeout(PATIENCE, self.appended.notified()).await;
+    }
+
+    async fn close(&self) {
+        self.listener.stop();
+        self.connections.close().await;
+    }
+}
+
+/// Whether a code says damage, and not trouble that may pass: class XX, something inside is broken.
+pub(crate) fn is_damage(code: &str) -> bool {
+    code.starts_with("XX")
+}

@@ -1,0 +1,96 @@
+//! Writing a change: into the log, and into the picture at its head.
+
+use model::Change;
+
+use super::{Connection, query, rows};
+use crate::StoreError;
+
+/// Serialization failure, and deadlock.
+const LOST: [&str; 2] = ["40001", "40P01"];
+
+/// Takes rows apart into columns, which travel as arrays: a change of ten thousand writes is one statement.
+macro_rules! column {
+    ($rows:expr, $name:ident) => {
+        $rows.iter().map(|row| row.$name).collect::<Vec<_>>()
+    };
+}
+
+/// Writes a change; says false, having done nothing, where it does not come directly after the head. Whoever moves the
+/// head has its row; others wait for it and then find that it is not where they saw it.
+pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
+    let rows = rows::WriteRow::of_change(change);
+    let written = query(
+        "WITH w AS MATERIALIZED (
+             SELECT * FROM unnest($9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[])
+             AS w (position, kind, id, op, body, checksum)
+         ), head AS (
+             UPDATE fleet_log SET head = $1, epoch = $2, digest = $4, documents = documents
+             + (SELECT count(*) FROM w WHERE op <> 'remove'
+                AND NOT EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
+             - (SELECT count(*) FROM w WHERE op = 'remove'
+                AND EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
+             WHERE head = $1 - 1 AND digest = $3 RETURNING head AS revision
+         ), writes AS (
+             INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
+             SELECT revision, position, kind, id, op, body, checksum FROM head, w
+         ), documents AS (
+             INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
+             SELECT kind, id, revision, op, body, checksum FROM head, w WHERE op <> 'remove'
+             ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, op = excluded.op,
+             body = excluded.body, checksum = excluded.checksum
+         )
+         INSERT INTO fleet_changes (revision, epoch, parent, digest, at, actor, reason, request_id)
+         SELECT revision, $2, $3, $4, $5, $6, $7, $8 FROM head",
+    )
+    .bind(rows::number(change.revision.0))
+    .bind(rows::number(change.epoch.0))
+    .bind(change.parent.as_bytes())
+    .bind(change.digest.as_bytes())
+    .bind(change.at.as_microsecond())
+    .bind(&change.actor)
+    .bind(&change.reason)
+    .bind(&change.request_id)
+    .bind(column!(rows, position))
+    .bind(column!(rows, kind))
+    .bind(column!(rows, id))
+    .bind(column!(rows, op))
+    .bind(column!(rows, body))
+    .bind(column!(rows, checksum))
+    .execute(&mut *connection)
+    .await;
+    match written {
+        Ok(written) if written.rows_affected() == 0 => return Ok(false),
+        // Databases that do not let writers wait for one another say that another was first.
+        Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| LOST.contains(&&*code)) => {
+            return Ok(false);
+        }
+        other => other?,
+    };
+    if rows.iter().any(|row| row.op == "remove") {
+        query(
+            "DELETE FROM fleet_documents
+             WHERE (kind, id) IN (SELECT kind, id FROM fleet_writes WHERE revision = $1 AND op = 'remove')",
+        )
+        .bind(rows::number(change.revision.0))
+        .execute(connection)
+        .await?;
+    }
+    Ok(true)
+}
+
+pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
+         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])",
+    )
+    .bind(column!(rows, revision))
+    .bind(column!(rows, position))
+    .bind(column!(rows, kind))
+    .bind(column!(rows, id))
+    .bind(column!(rows, op))
+    .bind(column!(rows, body))
+    .bind(column!(rows, checksum))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The address of a database: `postgres://user:password@host:5432/name?sslmode=verify-full`.
+
+use std::{fmt, str::FromStr};
+
+use sqlx::postgres::PgConnectOptions;
+
+use crate::sqlite::InvalidDsn;
+
+/// Where the database is, and how to log in. Does not print its password.
+#[derive(Clone)]
+pub struct PostgresDsn {
+    pub(super) options: PgConnectOptions,
+}
+
+impl PostgresDsn {
+    /// Whether a text is meant to be such an address.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        text.starts_with("postgres:") || text.starts_with("postgresql:")
+    }
+}
+
+impl fmt::Debug for PostgresDsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (options, database) = (&self.options, self.options.get_database().unwrap_or_default());
+        write!(f, "postgres://{}@{}:{}/{database}", options.get_username(), options.get_host(), options.get_port())
+    }
+}
+
+impl FromStr for PostgresDsn {
+    type Err = InvalidDsn;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDsn> {
+        if !Self::is_meant(text) {
+            return Err(InvalidDsn("the address of a database starts with \"postgres://\"".to_owned()));
+        }
+        let options = PgConnectOptions::from_str(text).map_err(|error| {
+            // What is wrong may be told; the text, with the password in it, may not.
+            let what = error.to_string().replace('\n', " ");
+            InvalidDsn(if what.contains(text) { "it cannot be read".to_owned() } else { what })
+        })?;
+        // No statement is prepared for later, and poolers do not know this setting.
+        let options = options.statement_cache_capacity(0).extra_float_digits(None);
+        let named = options.get_application_name().is_some();
+        Ok(Self { options: if named { options } else { options.application_name("flux-resourceset") } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_told_to_nobody() {
+        let dsn: PostgresDsn = "postgres://me:secret@db.example:6432/fleet?sslmode=require".parse().unwrap();
+        assert_eq!(format!("{dsn:?}"), "postgres://me@db.example:6432/fleet");
+        for bad in ["mysql://me:secret@db/fleet", "postgres://me:secret@db:port/fleet", "postgres://me:secret@:1:2/x"] {
+            let error = bad.parse::<PostgresDsn>().unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!("postgres://db/fleet?sslmode=maybe".parse::<PostgresDsn>().is_err());
+    }
+}

@@ -1,0 +1,260 @@
+//! What all databases do alike: reading the log, forgetting its beginning, and putting a whole one back.
+//!
+//! One text, compiled for each of them: `super` says what a connection, a row and a query are there.
+
+use jiff::Timestamp;
+use model::{Change, Id, Kind, Op, Point, Revision, Write};
+
+use super::{Connection, append, query, rows};
+use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
+
+/// The one row that says where the log begins and ends.
+async fn log(connection: &mut Connection) -> Result<super::Row, StoreError> {
+    let row = query("SELECT * FROM fleet_log").fetch_optional(connection).await?;
+    row.ok_or_else(|| StoreError::Unavailable("its log has not been made yet".to_owned()))
+}
+
+pub(super) async fn ends(connection: &mut Connection) -> Result<Ends, StoreError> {
+    rows::ends(&log(connection).await?)
+}
+
+/// Whether everything after a revision is still known.
+fn keep(ends: &Ends, revision: Revision) -> Result<(), StoreError> {
+    let horizon = ends.horizon.revision;
+    if revision < horizon { Err(StoreError::Pruned { horizon }) } else { Ok(()) }
+}
+
+pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreError> {
+    let log = log(connection).await?;
+    let found = query("SELECT * FROM fleet_documents").fetch_all(connection).await?;
+    let (there, written) = (rows::number(found.len() as u64), rows::column::<i64>(&log, "documents")?);
+    if there != written {
+        return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
+    }
+    picture(rows::ends(&log)?.head, &found)
+}
+
+fn picture(point: Point, found: &[super::Row]) -> Result<Picture, StoreError> {
+    let mut documents = found.iter().map(rows::document).collect::<Result<Vec<_>, _>>()?;
+    // Here and not in the database, whose idea of order depends on its settings.
+    documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
+    Ok(Picture { point, documents })
+}
+
+pub(super) async fn changes_after(
+    connection: &mut Connection,
+    after: Revision,
+    limit: u32,
+) -> Result<Tail, StoreError> {
+    let ends = ends(connection).await?;
+    let head = ends.head;
+    if head.revision <= after {
+        return Ok(Tail { head, changes: Vec::new() });
+    }
+    keep(&ends, after)?;
+    let until = Revision(after.0.saturating_add(u64::from(limit))).min(head.revision);
+    let of_range = |text| query(text).bind(rows::number(after.0)).bind(rows::number(until.0));
+    let found = of_range("SELECT * FROM fleet_changes WHERE revision > $1 AND revision <= $2 ORDER BY revision")
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut changes = found.iter().map(rows::change).collect::<Result<Vec<_>, _>>()?;
+    if !changes.iter().map(|change| change.revision.0).eq(after.0 + 1..=until.0) {
+        return Err(StoreError::Corrupt(format!("the log has a gap after revision {after}")));
+    }
+    let text = "SELECT * FROM fleet_writes WHERE revision > $1 AND revision <= $2 ORDER BY revision, position";
+    let found = of_range(text).fetch_all(connection).await?;
+    let mut found = found.iter().peekable();
+    for change in &mut changes {
+        let number = rows::number(change.revision.0);
+        while let Some(row) = found.next_if(|row| rows::column(row, "revision").is_ok_and(|of: i64| of == number)) {
+            change.writes.push(rows::write(row)?);
+        }
+        if !change.is_whole() {
+            let at = change.revision;
+            return Err(StoreError::Corrupt(format!("change {at}: its digest does not agree with its content")));
+        }
+    }
+    match found.next() {
+        Some(_) => Err(StoreError::Corrupt("a write belongs to no change".to_owned())),
+        None => Ok(Tail { head, changes }),
+    }
+}
+
+/// The point of a revision that is neither forgotten nor to come.
+async fn point_at(connection: &mut Connection, ends: &Ends, revision: Revision) -> Result<Point, StoreError> {
+    keep(ends, revision)?;
+    if revision == ends.horizon.revision {
+        return Ok(ends.horizon);
+    }
+    let found = query("SELECT * FROM fleet_changes WHERE revision = $1")
+        .bind(rows::number(revision.0))
+        .fetch_optional(connection)
+        .await?;
+    let change: Change = match &found {
+        Some(row) => rows::change(row)?,
+        None => return Err(StoreError::Corrupt(format!("the log has no revision {revision}"))),
+    };
+    Ok(ends.head.after(&change))
+}
+
+pub(super) async fn load_at(connection: &mut Connection, revision: Revision) -> Result<Picture, StoreError> {
+    let ends = ends(connection).await?;
+    let point = point_at(connection, &ends, revision).await?;
+    let found = query(
+        "SELECT w.* FROM fleet_writes w
+         JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes WHERE revision <= $1 GROUP BY kind, id) last
+         ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
+    )
+    .bind(rows::number(revision.0))
+    .fetch_all(connection)
+    .await?;
+    picture(point, &found)
+}
+
+pub(super) async fn document_at(
+    connection: &mut Connection,
+    kind: &Kind,
+    id: &Id,
+    revision: Revision,
+) -> Result<Option<(Revision, Op)>, StoreError> {
+    keep(&ends(connection).await?, revision)?;
+    let row = query(
+        "SELECT * FROM fleet_writes WHERE kind = $1 AND id = $2 AND revision <= $3 ORDER BY revision DESC LIMIT 1",
+    )
+    .bind(kind.as_str())
+    .bind(id.as_str())
+    .bind(rows::number(revision.0))
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| Ok((rows::revision(&row, "revision")?, rows::write(&row)?.op))).transpose()
+}
+
+pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
+    let found = query(
+        "SELECT c.* FROM fleet_changes c
+         WHERE ($1 IS NULL OR c.revision < $1) AND ($2 IS NULL OR c.actor = $2)
+           AND ($3 IS NULL OR c.at >= $3) AND ($4 IS NULL OR c.at < $4)
+           AND (($5 IS NULL AND $6 IS NULL) OR EXISTS (SELECT 1 FROM fleet_writes w WHERE w.revision = c.revision
+                AND ($5 IS NULL OR w.kind = $5) AND ($6 IS NULL OR w.id = $6)))
+         ORDER BY c.revision DESC LIMIT $7",
+    )
+    .bind(asked.before.map(|before| rows::number(before.0)))
+    .bind(&asked.actor)
+    .bind(asked.since.map(Timestamp::as_microsecond))
+    .bind(asked.until.map(Timestamp::as_microsecond))
+    .bind(asked.kind.as_ref().map(Kind::as_str))
+    .bind(asked.id.as_ref().map(Id::as_str))
+    .bind(i64::from(asked.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut entries = Vec::with_capacity(found.len());
+    for row in &found {
+        let change = rows::change(row)?;
+        let writes = query("SELECT kind, id, op FROM fleet_writes WHERE revision = $1 ORDER BY position")
+            .bind(rows::number(change.revision.0))
+            .fetch_all(&mut *connection)
+            .await?;
+        entries.push(Entry { change, writes: writes.iter().map(rows::touched).collect::<Result<_, _>>()? });
+    }
+    Ok(entries)
+}
+
+pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Result<Option<Revision>, StoreError> {
+    let ends = ends(connection).await?;
+    let horizon = horizon.min(Revision(ends.head.revision.0.saturating_sub(1)));
+    if horizon <= ends.horizon.revision {
+        return Ok(None);
+    }
+    let point = point_at(connection, &ends, horizon).await?;
+    // First, and only from where this one saw it: of two that forget at the same time, one does.
+    let moved = query("UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_digest = $3 WHERE horizon = $4")
+        .bind(rows::number(horizon.0))
+        .bind(rows::number(point.epoch.0))
+        .bind(point.digest.as_bytes())
+        .bind(rows::number(ends.horizon.revision.0))
+        .execute(&mut *connection)
+        .await?;
+    if moved.rows_affected() == 0 {
+        return Ok(None);
+    }
+    for statement in [
+        "DELETE FROM fleet_writes WHERE revision <= $1 AND (op = 'remove' OR EXISTS (SELECT 1 FROM fleet_writes later
+         WHERE later.kind = fleet_writes.kind AND later.id = fleet_writes.id AND later.revision > fleet_writes.revision
+         AND later.revision <= $1))",
+        "DELETE FROM fleet_changes WHERE revision <= $1",
+    ] {
+        query(statement).bind(rows::number(horizon.0)).execute(&mut *connection).await?;
+    }
+    Ok(Some(horizon))
+}
+
+/// Gives a log that has just been made its name, unless another process was first.
+pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError> {
+    let Point { store, epoch, revision, digest } = Point::beginning(crate::name());
+    query(
+        "INSERT INTO fleet_log (one, store, head, epoch, digest, documents, horizon, horizon_epoch, horizon_digest)
+         VALUES (1, $1, $2, $3, $4, 0, $2, $3, $4) ON CONFLICT (one) DO NOTHING",
+    )
+    .bind(store.to_string())
+    .bind(rows::number(revision.0))
+    .bind(rows::number(epoch.0))
+    .bind(digest.as_bytes())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// How many documents are written with one statement.
+const CHUNK: usize = 1_000;
+
+pub(super) async fn restore(
+    connection: &mut Connection,
+    base: Picture,
+    changes: &mut Changes<'_>,
+    replace: bool,
+) -> Result<Point, RestoreError> {
+    let ends = ends(connection).await?;
+    if ends.head.revision > Revision::ZERO && !replace {
+        return Err(RestoreError::NotEmpty { head: ends.head });
+    }
+    let Point { store, epoch, revision, digest } = base.point;
+    let begun = query(
+        "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, digest = $4, documents = $5,
+         horizon = $2, horizon_epoch = $3, horizon_digest = $4 WHERE digest = $6",
+    )
+    .bind(store.to_string())
+    .bind(rows::number(revision.0))
+    .bind(rows::number(epoch.0))
+    .bind(digest.as_bytes())
+    .bind(rows::number(base.documents.len() as u64))
+    .bind(ends.head.digest.as_bytes())
+    .execute(&mut *connection)
+    .await?;
+    if begun.rows_affected() == 0 {
+        return Err(StoreError::Unavailable("somebody else has just written to it".to_owned()).into());
+    }
+    for statement in ["DELETE FROM fleet_writes", "DELETE FROM fleet_changes", "DELETE FROM fleet_documents"] {
+        query(statement).execute(&mut *connection).await?;
+    }
+    for (at, documents) in base.documents.chunks(CHUNK).enumerate() {
+        let writes = documents.iter().map(|it| Write { kind: it.kind.clone(), id: it.id.clone(), op: it.op() });
+        let writes: Vec<_> = writes.collect();
+        let places = (at * CHUNK..).zip(documents).map(|(position, document)| (document.revision, position));
+        append::insert_writes(connection, &rows::WriteRow::of(&writes, places)).await?;
+    }
+    query(
+        "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
+         SELECT kind, id, revision, op, body, checksum FROM fleet_writes",
+    )
+    .execute(&mut *connection)
+    .await?;
+    let mut head = base.point;
+    for change in changes {
+        let change = change?;
+        if !append::write(connection, &change).await? {
+            return Err(RestoreError::Archive(format!("change {} does not follow on {head}", change.revision)));
+        }
+        head = head.after(&change);
+    }
+    Ok(head)
+}

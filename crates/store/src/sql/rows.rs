@@ -1,0 +1,149 @@
+//! Rows to words and back. What does not read as what was written is damage.
+
+use jiff::Timestamp;
+use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision, Write};
+use sqlx::Row as _;
+
+use super::{Db, Row};
+use crate::{Ends, StoreError};
+
+/// A write on its way into the database.
+#[derive(serde::Serialize)]
+pub(super) struct WriteRow<'a> {
+    pub(super) revision: i64,
+    /// The place within the change.
+    pub(super) position: i64,
+    pub(super) kind: &'a str,
+    pub(super) id: &'a str,
+    pub(super) op: &'static str,
+    pub(super) body: Option<&'a str>,
+    pub(super) checksum: i64,
+}
+
+impl<'a> WriteRow<'a> {
+    /// The rows of writes that stand at these revisions and positions.
+    pub(super) fn of(writes: &'a [Write], places: impl Iterator<Item = (Revision, usize)>) -> Vec<Self> {
+        let row = |(write, (revision, position)): (&'a Write, (Revision, usize))| {
+            let body = write.op.body().map(Body::as_str);
+            Self {
+                revision: number(revision.0),
+                position: number(position as u64),
+                kind: write.kind.as_str(),
+                id: write.id.as_str(),
+                op: write.op.name(),
+                body,
+                checksum: checksum(&write.kind, &write.id, body),
+            }
+        };
+        writes.iter().zip(places).map(row).collect()
+    }
+
+    /// The rows of a change.
+    pub(super) fn of_change(change: &'a Change) -> Vec<Self> {
+        Self::of(&change.writes, (0..).map(|position| (change.revision, position)))
+    }
+}
+
+/// Of a write, and of the document that it left behind.
+fn checksum(kind: &Kind, id: &Id, body: Option<&str>) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [kind.as_str(), id.as_str(), body.unwrap_or_default()] {
+        hasher.update(part.as_bytes());
+        hasher.update(&[0]);
+    }
+    i64::from(hasher.finalize())
+}
+
+/// The integers of databases are signed; a log of more than 2^63 changes will not be written.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn column<'r, T>(row: &'r Row, name: &str) -> Result<T, StoreError>
+where
+    T: sqlx::Decode<'r, Db> + sqlx::Type<Db>,
+{
+    row.try_get(name).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+fn count(row: &Row, name: &str) -> Result<u64, StoreError> {
+    let number: i64 = column(row, name)?;
+    u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("{name}: {number} is below zero")))
+}
+
+pub(super) fn revision(row: &Row, name: &str) -> Result<Revision, StoreError> {
+    count(row, name).map(Revision)
+}
+
+fn digest(row: &Row, name: &str) -> Result<Digest, StoreError> {
+    column::<&[u8]>(row, name)?.try_into().map_err(|error| StoreError::Corrupt(format!("{name}: {error}")))
+}
+
+/// Where the log begins and ends.
+pub(super) fn ends(row: &Row) -> Result<Ends, StoreError> {
+    Ok(Ends {
+        horizon: point(row, ["horizon", "horizon_epoch", "horizon_digest"])?,
+        head: point(row, ["head", "epoch", "digest"])?,
+    })
+}
+
+/// A point of the log, from its columns for the revision, the epoch and the digest.
+fn point(row: &Row, [at, epoch, digest_of]: [&str; 3]) -> Result<Point, StoreError> {
+    let store: &str = column(row, "store")?;
+    Ok(Point {
+        store: store.parse().map_err(|error| StoreError::Corrupt(format!("\"{store}\": {error}")))?,
+        epoch: Epoch(count(row, epoch)?),
+        revision: revision(row, at)?,
+        digest: digest(row, digest_of)?,
+    })
+}
+
+/// The kind and the id of a row.
+fn key(row: &Row) -> Result<(Kind, Id), StoreError> {
+    let (kind, id): (&str, &str) = (column(row, "kind")?, column(row, "id")?);
+    let id = Id::parse(id).map_err(|error| StoreError::Corrupt(format!("{kind} \"{id}\": {error}")))?;
+    Ok((Kind::from(kind), id))
+}
+
+/// A write whose checksum agrees with it.
+pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
+    let (kind, id) = key(row)?;
+    let body: Option<&str> = column(row, "body")?;
+    if checksum(&kind, &id, body) != column::<i64>(row, "checksum")? {
+        return Err(StoreError::Corrupt(format!("{kind} \"{id}\": its checksum does not agree with its content")));
+    }
+    let op = match (column::<&str>(row, "op")?, body.map(Body::from_text)) {
+        ("put", Some(body)) => Op::Put(body),
+        ("retire", Some(body)) => Op::Retire(body),
+        ("remove", None) => Op::Remove,
+        (other, _) => return Err(StoreError::Corrupt(format!("\"{other}\" is not a write of {kind} \"{id}\""))),
+    };
+    Ok(Write { kind, id, op })
+}
+
+pub(super) fn document(row: &Row) -> Result<Document, StoreError> {
+    let write = write(row)?;
+    let removed = || StoreError::Corrupt(format!("{} \"{}\" is there and removed", write.kind, write.id));
+    write.document(revision(row, "revision")?).ok_or_else(removed)
+}
+
+/// A change, without its writes.
+pub(super) fn change(row: &Row) -> Result<Change, StoreError> {
+    Ok(Change {
+        revision: revision(row, "revision")?,
+        epoch: Epoch(count(row, "epoch")?),
+        parent: digest(row, "parent")?,
+        digest: digest(row, "digest")?,
+        at: Timestamp::from_microsecond(column(row, "at")?).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+        actor: column(row, "actor")?,
+        reason: column(row, "reason")?,
+        request_id: column(row, "request_id")?,
+        writes: Vec::new(),
+    })
+}
+
+/// What the audit trail says of a write.
+pub(super) fn touched(row: &Row) -> Result<(Kind, Id, String), StoreError> {
+    let (kind, id) = key(row)?;
+    Ok((kind, id, column(row, "op")?))
+}
