@@ -2,7 +2,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup format lint unit doc generate firestone schemathesis render e2e book deny clean
+.PHONY: help run test setup format lint unit doc generate firestone schemathesis render faults e2e book deny clean
 .PHONY: docker-build kind-create kind-demo demo demo-local cli-demo-port-forward cli-demo kind-delete
 
 help: ## Show the targets
@@ -39,6 +39,9 @@ schemathesis: setup ## Let Schemathesis try to break a real server with what the
 
 render: setup ## Let the real Flux Operator's tool render what clusters get
 	tools/render
+
+faults: setup ## Break the database, the network, the disks and the servers, and see that nothing is lost
+	tools/faults
 
 e2e: setup ## Prove it all on the real Flux Operator and Kubernetes, on loopback
 	tools/e2e

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     commands::{
         apply, bootstrap, changes, config, create, delete, demo, diff, edit, explain, export, fleet, history, inputs,
-        list, patch, references, render, restore, revert, status,
+        list, patch, references, render, restore, revert, status, store,
     },
     completion,
     session::Global,
@@ -215,6 +215,13 @@ pub(crate) enum Command {
         "status --watch",
     ])]
     Status(status::Status),
+    /// What is served, where the log is, and accepting a log that was put back
+    #[command(after_help = examples![
+        "store",
+        "store accept --dry-run",
+        "store accept --reason 'the standby lost its last commits'",
+    ])]
+    Store(store::Store),
     /// The resource types that the server knows
     #[command(after_help = examples![
         "types",

@@ -21,6 +21,7 @@ pub(crate) mod render;
 pub(crate) mod restore;
 pub(crate) mod revert;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod versions;
 
 use std::process::ExitCode;
@@ -65,6 +66,8 @@ pub(crate) fn run(Arguments { global, command }: Arguments) -> Result<ExitCode> 
         Command::Changes(changes) => changes.run(&reading()?),
         Command::Problems(problems) => problems.run(&reading()?),
         Command::Status(status) => status.run(&reading()?),
+        Command::Store(store) if store.writes() => store.run(&writing()?),
+        Command::Store(store) => store.run(&reading()?),
         Command::Types(types) => types.run(&reading()?),
         Command::Demo(demo @ demo::Demo::FluxNamespaces { .. }) => demo.run(&reading()?),
         Command::Demo(demo) => demo.run(&writing()?),

@@ -37,6 +37,18 @@ pub(crate) enum Asked {
     IfSomethingGoes,
     /// Whenever something changes.
     Always,
+    /// Even where nothing would change: the command is a word for all servers, and the plan is that of one.
+    Regardless,
+}
+
+impl Asked {
+    fn about(self, plan: &Plan) -> bool {
+        match self {
+            Self::Regardless => true,
+            Self::Always => !plan.documents.is_empty(),
+            Self::Never | Self::IfSomethingGoes => !plan.documents.is_empty() && plan::loses(plan),
+        }
+    }
 }
 
 /// A change, and what is said of it.
@@ -88,7 +100,7 @@ impl Consent {
                 session.out.show(&plan::shown(&plan)?)?;
                 return Ok(None);
             }
-            if !plan.documents.is_empty() && (asked == Asked::Always || plan::loses(&plan)) {
+            if asked.about(&plan) {
                 match &agreed {
                     Some(agreed) if plan::is_same(agreed, &plan)? => {}
                     Some(_) => {
@@ -135,10 +147,14 @@ fn planned(session: &Session, edit: &Edit) -> Result<Plan, ClientError> {
     session.client.plan(edit)
 }
 
-/// An answer, unless the fleet is not any more what the request expects.
+/// An answer, unless the fleet, or the log, is not any more what the request expects.
 fn if_unchanged<T>(answer: Result<T, ClientError>) -> Result<Option<T>> {
     match answer {
-        Err(error) if error.problem().is_some_and(|problem| problem.code == "fleet-changed") => Ok(None),
+        Err(error)
+            if error.problem().is_some_and(|problem| matches!(&*problem.code, "fleet-changed" | "log-changed")) =>
+        {
+            Ok(None)
+        }
         answer => Ok(Some(answer?)),
     }
 }

@@ -175,6 +175,12 @@ fn hint(status: u16, code: &str) -> Option<&'static str> {
         (_, "unknown-revision" | "pruned") => "flux-resourceset-cli changes lists the revisions that are kept",
         (_, "invalid") => "nothing was changed",
         (413, _) => "one change has at most 32 MiB: apply in several parts",
+        (_, "store-diverged") => {
+            "nothing was changed; flux-resourceset-cli store says what is served and where the log is"
+        }
+        (_, "another-log") => {
+            "flux-resourceset restore --replace FILE puts a log back, with the DATABASE_URL of the servers"
+        }
         (503, "store-unavailable") => UNCERTAIN,
         (_, "") => {
             "is this the address of a flux-resourceset server? FLUX_API_URL, --api-url or a context says which is asked"

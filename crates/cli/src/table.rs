@@ -49,6 +49,12 @@ impl Table {
         self
     }
 
+    /// Adds lines of a name and what it is.
+    pub(crate) fn facts(self, facts: &[(&str, String)]) -> Self {
+        let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        facts.iter().fold(self, |table, (name, text)| table.note(format!("{name:<width$}  {text}")))
+    }
+
     fn push(&mut self, heading: &str, wide: bool, kept: bool, cells: impl IntoIterator<Item = String>) {
         let cells = cells.into_iter().map(|cell| one_line(&cell)).collect();
         self.columns.push(Column { heading: heading.to_owned(), wide, kept, cells });

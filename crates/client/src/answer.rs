@@ -1,6 +1,6 @@
 //! What the server says, as it says it.
 
-use model::{Map, Value};
+use model::{Map, Point, Value};
 use serde::{Deserialize, Serialize};
 
 /// A document and its ETag.
@@ -138,4 +138,17 @@ pub struct Ready {
     pub age_seconds: f64,
     /// How it stands with the log.
     pub store: String,
+}
+
+/// What is served, and what the log says.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Store {
+    /// `following`, `starting`, `unavailable` or `diverged`.
+    pub status: String,
+    /// Time since the picture was last known to be at the head of the log.
+    pub age_seconds: f64,
+    /// Where the picture is.
+    pub picture: Point,
+    /// Where the log is; none where it cannot be read.
+    pub log: Option<Point>,
 }

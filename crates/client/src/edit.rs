@@ -1,6 +1,6 @@
 //! Changes, before they are made. An [`Edit`] is a value: the same one is planned, shown and then made.
 
-use model::{Map, Value};
+use model::{Digest, Map, Value};
 use serde::Serialize;
 use serde_json::json;
 
@@ -196,5 +196,15 @@ impl Edit {
     #[must_use]
     pub fn revert_change(revision: u64) -> Self {
         Self::new("POST", &["changes", &revision.to_string(), "revert"])
+    }
+
+    /// Says that the log, which was looked at, is to be followed, though it does not continue what is served: here, or by
+    /// a server elsewhere that serves this revision.
+    #[must_use]
+    pub fn accept_log(looked_at: &Digest, served: Option<u64>) -> Self {
+        let mut edit = Self::new("POST", &["store", "accept"]);
+        edit.query.push(("expected_digest".to_owned(), looked_at.to_string()));
+        edit.query.extend(served.map(|revision| ("served".to_owned(), revision.to_string())));
+        edit
     }
 }

@@ -11,7 +11,7 @@ mod resource_type;
 mod stream;
 
 pub use answer::{
-    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, Ready, Write, Written,
+    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, Ready, Store, Write, Written,
 };
 pub use edit::{BatchWrite, Edit, PatchKind};
 pub use failure::{ClientError, Problem};
@@ -89,6 +89,11 @@ impl Client {
     /// Whether polls can be answered, and from a picture of what age.
     pub fn ready(&self) -> Result<Ready, ClientError> {
         self.read(&["ready"], &[])
+    }
+
+    /// What is served, and what the log says.
+    pub fn store(&self) -> Result<Store, ClientError> {
+        self.read(&["store"], &[])
     }
 
     fn read<T: DeserializeOwned>(&self, path: &[&str], query: Query<'_>) -> Result<T, ClientError> {

@@ -228,6 +228,27 @@ impl Postgres {
         fs::read_to_string(self.log_file()).unwrap()
     }
 
+    /// Puts `PgBouncer` before a database, in transaction mode: every transaction may be on another connection. Answers the
+    /// URL; the pooler ends with the server. More of its settings are lines.
+    #[must_use]
+    pub fn pooled(&self, database: &str, more: &str) -> String {
+        let (folder, port) = (self.guardian.folder().display(), free_port());
+        let configuration = format!(
+            "[databases]\n{database} = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\npool_mode = transaction\ndefault_pool_size = 3\nauth_type = any\n\
+             logfile = {folder}/pooler.log\npidfile = {folder}/pooler.pid\n{more}\n",
+            self.port
+        );
+        fs::write(self.guardian.folder().join("pooler.ini"), configuration).unwrap();
+        // The guardian ends it, as everything that works in the folder.
+        let mut pooler = self.command("pgbouncer");
+        pooler.args(["--quiet", "--daemon", "../pooler.ini"]);
+        must(&mut pooler);
+        let url = format!("postgres://postgres@127.0.0.1:{port}/{database}");
+        eventually("the pooler accepts connections", &mut || self.sql_at(&url, "SELECT 1").is_ok());
+        url
+    }
+
     /// What a database says to a statement. Columns are parted by `|`.
     #[allow(clippy::must_use_candidate, reason = "many statements say nothing")]
     pub fn sql(&self, database: &str, statement: &str) -> String {

@@ -11,6 +11,8 @@ pub struct Change {
     pub revision: Revision,
     /// Under which word of an operator it was made.
     pub epoch: Epoch,
+    /// What that word overrules.
+    pub overrules: Revision,
     /// The digest of the change before it.
     pub parent: Digest,
     /// Its own: of its parent, and of everything below.
@@ -41,18 +43,29 @@ impl Change {
     /// The change that follows on a point of the log.
     #[must_use]
     pub fn after(point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
-        Self::in_epoch(point.epoch, point, origin, writes)
-    }
-
-    /// The change that follows on a point of the log and begins another epoch.
-    #[must_use]
-    pub fn in_epoch(epoch: Epoch, point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
         let Origin { at, actor, reason, request_id } = origin;
-        let (revision, parent) = (point.revision.next(), point.digest);
-        let mut change =
-            Self { revision, epoch, parent, digest: Digest::default(), at, actor, reason, request_id, writes };
+        let mut change = Self {
+            revision: point.revision.next(),
+            epoch: point.epoch,
+            overrules: point.overrules,
+            parent: point.digest,
+            digest: Digest::default(),
+            at,
+            actor,
+            reason,
+            request_id,
+            writes,
+        };
         change.digest = history::digest(&change);
         change
+    }
+
+    /// An operator's word that the log is to be followed from here, by whoever has served no more than `served`.
+    #[must_use]
+    pub fn accepting(head: &Point, served: &Point, origin: Origin) -> Self {
+        let epoch = head.epoch.max(served.epoch).next();
+        let overrules = head.overrules.max(served.overrules).max(served.revision);
+        Self::after(&Point { epoch, overrules, ..*head }, origin, Vec::new())
     }
 
     /// Whether it is what it was when it was made.

@@ -61,8 +61,8 @@ struct Args {
     #[arg(long, env = "SNAPSHOT_FILE", value_name = "FILE")]
     snapshot_file: Option<OsString>,
 
-    /// How old a kept picture may be to be served.
-    #[arg(long, env = "SNAPSHOT_MAX_AGE", value_name = "TIME", default_value = "1d")]
+    /// How long this server may have been down for its kept picture to be served.
+    #[arg(long, env = "SNAPSHOT_MAX_AGE", value_name = "TIME", default_value = "1h")]
     snapshot_max_age: String,
 
     /// The bearer token that may read. Required; better given by the environment, since flags show in process lists.
@@ -250,9 +250,9 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
     match args.command {
         Some(Subcommands::Openapi) => Ok(Command::Openapi { resources: args.resources_dir }),
         Some(Subcommands::Clusters { directory }) => Ok(Command::Clusters { resources: args.resources_dir, directory }),
-        Some(Subcommands::Backup { ref file }) => Ok(Command::Backup { backend: args.backend()?, file: file.clone() }),
+        Some(Subcommands::Backup { ref file }) => Ok(Command::Backup { backend: args.lasting()?, file: file.clone() }),
         Some(Subcommands::Restore { ref file, replace }) => {
-            Ok(Command::Restore { backend: args.backend()?, file: file.clone(), replace })
+            Ok(Command::Restore { backend: args.lasting()?, file: file.clone(), replace })
         }
         None => args.config().map(|config| Command::Serve(Box::new(config))),
     }
@@ -287,6 +287,14 @@ impl Args {
         }
     }
 
+    /// A store that is there after this process.
+    fn lasting(&self) -> Result<Backend, ConfigError> {
+        match self.backend()? {
+            Backend::Memory => bad("STORE_BACKEND", "a log in memory is not there before and after this command"),
+            lasting => Ok(lasting),
+        }
+    }
+
     fn config(self) -> Result<Config, ConfigError> {
         let mode = match self.api_mode.as_str() {
             "read-only" => Mode::ReadOnly,
@@ -313,6 +321,12 @@ impl Args {
         let retention = self.history_retention.as_deref().map(|text| time("HISTORY_RETENTION", text)).transpose()?;
         let good_for = time("SNAPSHOT_MAX_AGE", &self.snapshot_max_age)?;
         let file = self.snapshot_file.filter(|file| !file.is_empty()).map(PathBuf::from);
+        if file.is_some() && matches!(backend, Backend::Memory) {
+            return bad(
+                "SNAPSHOT_FILE",
+                "a log in memory is another one after every start, so nothing of it can be kept",
+            );
+        }
         let log = match tracing_subscriber::EnvFilter::try_new(self.rust_log.as_deref().unwrap_or("info")) {
             Ok(filter) => filter,
             Err(error) => return bad("RUST_LOG", error),

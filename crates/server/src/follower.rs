@@ -8,8 +8,8 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Point, Registry};
-use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tail};
-use tokio::task::block_in_place;
+use store::{Ends, MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables, Tail};
+use tokio::{task::block_in_place, time::timeout};
 
 use crate::{
     Clock, Keep, Log, Status, StoreStatus,
@@ -23,6 +23,9 @@ const BATCH: u32 = 1_000;
 
 /// How long to wait before the store is tried again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// How long the store may be silent before that is told.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +73,10 @@ impl Follower {
     /// Opens the store, loads the picture and follows the log until `stop` comes; ends before only if it cannot begin.
     pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
         let mut stop = pin!(stop);
-        let mut held = block_in_place(|| Held::recall(writer, self.log.clone(), self.keep.as_ref(), &self.registry));
-        if let Some(age) = held.age(self.clock.now()) {
+        let now = self.clock.now();
+        let recall = || Held::recall(writer, self.log.clone(), self.keep.as_ref(), &self.registry, now);
+        let mut held = block_in_place(recall).map_err(Fatal::Setting)?;
+        if let Some(age) = held.age(now) {
             self.status.was_in_step(self.clock.uptime(), age.try_into().unwrap_or_default());
         }
         let store = tokio::select! {
@@ -89,72 +94,71 @@ impl Follower {
 
     async fn follow(&self, store: &dyn Store, mut held: Held) -> Result<Infallible, Fatal> {
         if held.point().is_none() {
-            // A fleet that is known is never begun anew.
-            if let Some(seed) = self.seed.as_ref().filter(|_| self.backend.is_writable()) {
+            // A fleet that is known, or was, is never begun anew.
+            let seed = self.seed.as_ref().filter(|_| self.backend.is_writable() && !held.knows_a_fleet());
+            if let Some(seed) = seed {
                 let plant = || async { Ok(seeding::plant(store, &self.registry, seed, &*self.clock).await?) };
                 self.insist(&mut held, plant).await?;
             }
             let loaded = self.insist(&mut held, || self.load(store)).await?;
             block_in_place(|| held.turn_to(loaded, self.clock.now())).map_err(Fatal::Other)?;
-            self.in_step(&mut held);
+            self.at_head(&mut held);
         }
         loop {
-            self.look(store, &mut held).await;
-            store.wake().await;
+            if self.look(store, &mut held).await {
+                store.wake().await;
+            }
         }
     }
 
-    /// Brings the picture to the head of the log, if that continues it.
-    async fn look(&self, store: &dyn Store, held: &mut Held) {
-        let Some(here) = held.point().copied() else { return };
-        match store.changes_after(here.revision, BATCH).await {
-            Ok(tail) if tail.continues(&here) => block_in_place(|| self.take(held, &tail)),
-            Ok(Tail { head, .. }) => {
-                // An operator has spoken since.
-                let accepted = |point: &Point| point.store == here.store && point.epoch > here.epoch;
-                self.turn(store, held, head, accepted).await;
-            }
-            // So far behind that what led here is forgotten. What can be compared is whose log it is, and how far it is; a
-            // log that was seen to diverge has not become another by forgetting.
-            Err(StoreError::Pruned { .. }) => match store.ends().await {
-                Ok(ends) => {
-                    let diverged = matches!(self.status.store(), StoreStatus::Diverged(_));
-                    let further = |point: &Point| {
-                        let newer = point.epoch == here.epoch && point.revision > here.revision && !diverged;
-                        point.store == here.store && (point.epoch > here.epoch || newer)
-                    };
-                    self.turn(store, held, ends.head, further).await;
+    /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do.
+    async fn look(&self, store: &dyn Store, held: &mut Held) -> bool {
+        let Some(here) = held.point().copied() else { return true };
+        let mut tail = pin!(store.changes_after(here.revision, BATCH));
+        let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
+            tail
+        } else {
+            self.hold(held, StoreStatus::Unavailable, &"it does not answer");
+            tail.await
+        };
+        match tail {
+            Ok(tail) if tail.continues(&here) => return block_in_place(|| self.take(held, &tail)),
+            Ok(Tail { head, .. }) => self.turn(store, held, head, |point| point.overrules(&here)).await,
+            // So far behind that the changes since are forgotten. What led here is remembered for longer.
+            Err(StoreError::Pruned { .. }) => match (store.ends().await, store.digest_at(here.revision).await) {
+                (Ok(Ends { head, .. }), Ok(digest)) => {
+                    let same = head.store == here.store && digest == Some(here.digest);
+                    self.turn(store, held, head, |point| same || point.overrules(&here)).await;
                 }
-                Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+                (Err(error), _) | (_, Err(error)) => self.hold(held, StoreStatus::Unavailable, &error),
             },
             Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
         }
+        true
     }
 
-    /// Takes changes that continue the picture.
-    fn take(&self, held: &mut Held, tail: &Tail) {
+    /// Takes changes that continue the picture; whether they are all that there are.
+    fn take(&self, held: &mut Held, tail: &Tail) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
         match held.follow(&tail.changes, at_head, self.clock.now()) {
-            Ok(()) if at_head => self.in_step(held),
-            Ok(()) => {}
+            Ok(()) if at_head => self.at_head(held),
+            Ok(()) => return false,
             Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
         }
+        true
     }
 
     /// Turns to a log that does not continue the picture, where that may be; else keeps the picture.
     async fn turn(&self, store: &dyn Store, held: &mut Held, head: Point, may: impl Fn(&Point) -> bool) {
         if !may(&head) {
-            return self.hold(
-                held,
-                StoreStatus::Diverged(head),
-                &format!("the log is at {head}, and does not continue it"),
-            );
+            let what = format!("the log is at {head}, and does not continue it");
+            return self.hold(held, StoreStatus::Diverged(head), &what);
         }
         match self.load(store).await {
             Ok(loaded) if may(loaded.point()) => {
                 tracing::warn!(point = %loaded.point(), "the picture is replaced by that of the log");
                 match block_in_place(|| held.turn_to(loaded, self.clock.now())) {
-                    Ok(()) => self.in_step(held),
+                    Ok(()) => self.at_head(held),
                     Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
                 }
             }
@@ -164,8 +168,10 @@ impl Follower {
         }
     }
 
-    fn in_step(&self, held: &mut Held) {
-        held.in_step(self.clock.now());
+    fn at_head(&self, held: &mut Held) {
+        if let Err(what) = held.at_head(self.clock.now()) {
+            return self.hold(held, StoreStatus::Unavailable, &what);
+        }
         if let (true, Some(point)) = (self.status.in_step(self.clock.uptime()), held.point()) {
             tracing::info!(%point, "the picture is at the head of the log");
         }
@@ -173,7 +179,8 @@ impl Follower {
 
     /// Keeps the picture as it is; says so once.
     fn hold(&self, held: &mut Held, status: StoreStatus, what: &dyn std::fmt::Display) {
-        held.show(self.clock.now());
+        let log = if let StoreStatus::Diverged(head) = &status { Some(head) } else { None };
+        held.show(log, self.clock.now());
         if self.status.turn(status) {
             let point = held.point().map(ToString::to_string);
             tracing::error!(point, "the picture is kept as it is: {what}");
@@ -195,7 +202,7 @@ impl Follower {
         loop {
             match attempt().await {
                 Err(Fatal::Store(error)) if error.may_pass() => {
-                    held.show(self.clock.now());
+                    held.show(None, self.clock.now());
                     self.status.turn(StoreStatus::Unavailable);
                     tracing::warn!(retry.seconds = pause.as_secs_f64(), "the fleet is not loaded: {error}");
                     tokio::time::sleep(pause).await;
@@ -212,13 +219,24 @@ impl Backend {
         !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
     }
 
-    /// Opens the store.
-    pub async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+    /// Opens the store, and makes it where it is not there.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::default()),
             Self::Sqlite(dsn) => Arc::new(SqliteStore::open(dsn).await?),
             Self::Postgres { dsn, connections, timeouts } => {
-                Arc::new(PostgresStore::open(dsn, *connections, *timeouts).await?)
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Made).await?)
+            }
+        })
+    }
+
+    /// Opens a store that is there, for reading.
+    pub(crate) async fn open_for_reading(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryStore::default()),
+            Self::Sqlite(dsn) => Arc::new(SqliteStore::open(&(**dsn).clone().for_reading()).await?),
+            Self::Postgres { dsn, connections, timeouts } => {
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Found).await?)
             }
         })
     }

@@ -6,14 +6,17 @@ use fleet::{Problem, Snapshot, Writer};
 use jiff::{SignedDuration, Timestamp};
 use model::{Change, Point, Registry};
 
-use crate::{Log, snapshot_file::SnapshotFile};
+use crate::{
+    Log,
+    snapshot_file::{Memory, SnapshotFile},
+};
 
 /// Where the last picture is kept, and for how long it is good for a start without the store.
 #[derive(Clone, Debug)]
 pub struct Keep {
     /// The file.
     pub file: PathBuf,
-    /// How old it may be.
+    /// How long a server may have been down. Meanwhile, others may have served more.
     pub good_for: SignedDuration,
 }
 
@@ -24,29 +27,44 @@ pub(crate) struct Held {
     fleet: Option<Snapshot>,
     /// Whether readers see it.
     shown: bool,
-    /// For a picture from before the start: when it was last known to be at the head of the log, and how old it may be.
-    kept: Option<(Timestamp, SignedDuration)>,
+    /// Why a picture from before the start is not to be shown.
+    unfit: Option<String>,
+    /// When it was at the head of the log.
+    kept_at: Option<Timestamp>,
+    /// Whether there was a fleet here of which nothing is known any more.
+    forgotten: bool,
 }
 
 impl Held {
     /// Nothing, or what was served before this start. It is not shown yet: the store may know something newer.
-    pub(crate) fn recall(writer: Writer, log: Arc<Log>, keep: Option<&Keep>, registry: &Arc<Registry>) -> Self {
-        let mut held = Self { writer, log, file: None, fleet: None, shown: false, kept: None };
-        if let Some(Keep { file, good_for }) = keep {
-            let mut file = SnapshotFile::new(file.clone());
-            if let Some(kept) = file.recall(registry) {
+    pub(crate) fn recall(
+        writer: Writer,
+        log: Arc<Log>,
+        keep: Option<&Keep>,
+        registry: &Arc<Registry>,
+        now: Timestamp,
+    ) -> Result<Self, String> {
+        let mut held =
+            Self { writer, log, file: None, fleet: None, shown: false, unfit: None, kept_at: None, forgotten: false };
+        let Some(keep) = keep else { return Ok(held) };
+        let mut file = SnapshotFile::open(keep.file.clone(), now)?;
+        match file.recall(registry) {
+            Memory::None => {}
+            Memory::Lost => held.forgotten = true,
+            Memory::Kept(kept) => {
+                held.unfit = unfit(kept.served, keep.good_for, now);
                 tracing::info!(point = %kept.fleet.point(), "a picture was kept");
                 held.fleet = Some(kept.fleet);
-                held.kept = Some((kept.at, *good_for));
+                held.kept_at = Some(kept.at_head);
             }
-            held.file = Some(file);
         }
-        held
+        held.file = Some(file);
+        Ok(held)
     }
 
     /// How long ago a picture from before the start was at the head of the log.
     pub(crate) fn age(&self, now: Timestamp) -> Option<SignedDuration> {
-        self.kept.map(|(at, _)| now.duration_since(at))
+        self.kept_at.map(|at| now.duration_since(at))
     }
 
     /// Where it is.
@@ -54,15 +72,31 @@ impl Held {
         self.fleet.as_ref().map(Snapshot::point)
     }
 
-    /// Lets readers see what there is, since nothing newer is to be had; unless it is too old to be the truth.
-    pub(crate) fn show(&mut self, now: Timestamp) {
-        let (Some(fleet), Some((at, good_for)), false) = (&self.fleet, self.kept, self.shown) else { return };
-        if now.duration_since(at) > good_for {
+    /// Whether a fleet was known here, even if nothing is known of it any more.
+    pub(crate) fn knows_a_fleet(&self) -> bool {
+        self.fleet.is_some() || self.forgotten
+    }
+
+    /// Lets readers see what there is, since nothing newer is to be had; unless it may not be the truth. A log of another
+    /// name says that either it or the picture is of another fleet.
+    pub(crate) fn show(&mut self, log: Option<&Point>, now: Timestamp) {
+        let Some(fleet) = &self.fleet else { return };
+        if self.shown {
+            self.served(now);
             return;
         }
-        tracing::warn!(point = %fleet.point(), "the store does not answer: the picture that was kept is served");
-        let fleet = fleet.clone();
-        self.publish(fleet);
+        if log.is_some_and(|log| log.store != fleet.point().store) {
+            return;
+        }
+        if let Some(why) = self.unfit.take() {
+            self.kept_at = None;
+            tracing::error!("the picture that was kept is not served: {why}");
+        }
+        if self.kept_at.is_some() {
+            tracing::warn!(point = %fleet.point(), "the picture that was kept is served");
+            let fleet = fleet.clone();
+            self.publish(fleet, now);
+        }
     }
 
     /// Takes changes that continue it. While readers have seen nothing, they wait for the newest.
@@ -77,37 +111,61 @@ impl Held {
             file.keep(&next, changes, now)?;
         }
         if self.shown || at_head {
-            self.publish(next);
+            self.publish(next, now);
         } else {
             self.fleet = Some(next);
         }
         Ok(())
     }
 
-    /// Takes another picture, of a history that an operator has accepted or after a past that is forgotten.
+    /// Takes another picture: the first one, or that of a log that may be followed without seeing every change.
     pub(crate) fn turn_to(&mut self, next: Snapshot, now: Timestamp) -> Result<(), String> {
         if let Some(file) = &mut self.file {
             file.replace(&next, now)?;
         }
-        self.publish(next);
+        self.publish(next, now);
         Ok(())
     }
 
-    /// It is still at the head of the log.
-    pub(crate) fn in_step(&mut self, now: Timestamp) {
-        if let Some(file) = &mut self.file {
-            file.beat(now);
+    /// It is at the head of the log.
+    pub(crate) fn at_head(&mut self, now: Timestamp) -> Result<(), String> {
+        self.served(now);
+        match (&mut self.file, &self.fleet) {
+            (Some(file), Some(fleet)) => file.at_head(fleet, now),
+            _ => Ok(()),
         }
     }
 
-    fn publish(&mut self, next: Snapshot) {
+    fn served(&mut self, now: Timestamp) {
+        if let Some(file) = &mut self.file {
+            file.served(now);
+        }
+    }
+
+    fn publish(&mut self, next: Snapshot, now: Timestamp) {
         let known: BTreeSet<&Problem> = self.fleet.iter().flat_map(Snapshot::problems).collect();
         for problem in next.problems().filter(|problem| !known.contains(problem)) {
             tracing::warn!(rule = problem.rule.name(), "a document has a problem: {problem}");
         }
+        self.served(now);
         self.writer.publish(Arc::new(next.clone()));
         self.log.published(next.revision());
         self.fleet = Some(next);
         self.shown = true;
+    }
+}
+
+/// Why a picture that was last served then is not to be served now.
+fn unfit(served: Option<Timestamp>, good_for: SignedDuration, now: Timestamp) -> Option<String> {
+    let Some(served) = served else { return Some("it is not known when it was served".to_owned()) };
+    let down = now.duration_since(served);
+    if down > good_for {
+        Some(format!(
+            "this server was down for {down:#}, and SNAPSHOT_MAX_AGE is {good_for:#}; others may have served more"
+        ))
+    } else if down < -SignedDuration::from_mins(1) {
+        Some(format!("it was served at {served}, which is yet to come"))
+    } else {
+        None
     }
 }

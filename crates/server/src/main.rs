@@ -118,7 +118,7 @@ async fn run(config: Config) -> Result<(), Fatal> {
         log.close();
     };
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
-        tokio::spawn(retain(follower.log.clone(), follower.clock.clone(), keep));
+        tokio::spawn(retain(follower.log.clone(), follower.status.clone(), follower.clock.clone(), keep));
     }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));

@@ -1,11 +1,15 @@
-//! The last picture, on this replica's own disk: what it serves when it starts while the store is away.
+//! The last picture, on this server's own disk: what it serves when it starts while the store is away, and by what it
+//! knows a log that is not the one it followed.
 //!
 //! The file is an [archive](store::archive): a picture, and the changes since. It is written before a picture is served, so
-//! that a replica which starts from it never serves less than it did before. What does not read whole is not used.
+//! that a server which starts from it never serves less than it did before. What does not read whole is not used. Its time
+//! is when the picture was last at the head of the log. A second file beside it is locked, since two servers with one
+//! memory have none; its time is when the picture was last served.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, BufReader, BufWriter, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,7 +22,7 @@ use store::{
     archive::{self, Archive},
 };
 
-/// How often the file is told that its picture is still at the head of the log.
+/// How often the times of the files are brought up to date.
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
 
 /// The changes after the picture may take this much, and as much as the picture; then the file is written anew.
@@ -29,12 +33,29 @@ pub(crate) struct Kept {
     /// The picture.
     pub(crate) fleet: Snapshot,
     /// When it was last known to be at the head of the log.
-    pub(crate) at: Timestamp,
+    pub(crate) at_head: Timestamp,
+    /// When it was last served, if that is known.
+    pub(crate) served: Option<Timestamp>,
+}
+
+/// What there is to remember.
+pub(crate) enum Memory {
+    /// There was no file.
+    None,
+    /// There is a file that is not to be relied on: a fleet was known here, and is forgotten.
+    Lost,
+    /// A picture.
+    Kept(Box<Kept>),
 }
 
 /// Where the last picture is kept.
 pub(crate) struct SnapshotFile {
     path: PathBuf,
+    lock: File,
+    /// When the picture was last served before this start.
+    served: Option<Timestamp>,
+    /// When the lock was last told that it still is.
+    beat: Timestamp,
     /// The file, while its last line is what is served.
     open: Option<Open>,
 }
@@ -43,25 +64,37 @@ struct Open {
     file: File,
     /// How much more may be appended.
     room: u64,
+    /// When it was last told that it is at the head of the log.
     beat: Timestamp,
 }
 
 impl SnapshotFile {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, open: None }
+    /// Takes hold of the file, as the only one.
+    pub(crate) fn open(path: PathBuf, now: Timestamp) -> Result<Self, String> {
+        let beside = path.with_added_extension("lock");
+        let told = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
+        let lock = options().create(true).truncate(false).write(true).open(&beside).map_err(|error| told(&error))?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => told(&"another server keeps its picture there"),
+            fs::TryLockError::Error(error) => told(&error),
+        })?;
+        let served = path.exists().then(|| lock.metadata().and_then(|about| about.modified()).ok()).flatten();
+        let served = served.and_then(|time| Timestamp::try_from(time).ok());
+        Ok(Self { path, lock, served, beat: now - HEARTBEAT, open: None })
     }
 
-    /// Reads what was kept; none where there is nothing, or nothing to rely on.
-    pub(crate) fn recall(&mut self, registry: &Arc<Registry>) -> Option<Kept> {
+    /// Reads what was kept.
+    pub(crate) fn recall(&mut self, registry: &Arc<Registry>) -> Memory {
         match read(&self.path, registry) {
-            Ok((kept, open)) => {
+            Ok((fleet, open)) => {
+                let (at_head, served) = (open.beat, self.served);
                 self.open = Some(open);
-                Some(kept)
+                Memory::Kept(Box::new(Kept { fleet, at_head, served }))
             }
-            Err(Unusable::Missing) => None,
+            Err(Unusable::Missing) => Memory::None,
             Err(Unusable::Because(what)) => {
-                tracing::warn!(file = %self.path.display(), "the kept picture is not used: {what}");
-                None
+                tracing::error!(file = %self.path.display(), "the kept picture is not used: {what}");
+                Memory::Lost
             }
         }
     }
@@ -87,20 +120,36 @@ impl SnapshotFile {
         self.keep(fleet, &[], now)
     }
 
-    /// The picture is still at the head of the log.
-    pub(crate) fn beat(&mut self, now: Timestamp) {
-        if let Some(open) = &mut self.open
-            && now.duration_since(open.beat) >= HEARTBEAT
-        {
-            open.beat = now;
-            if let Err(error) = open.file.set_modified(now.into()) {
-                tracing::warn!(file = %self.path.display(), "the kept picture looks older than it is: {error}");
-            }
+    /// The picture is served.
+    pub(crate) fn served(&mut self, now: Timestamp) {
+        if now.duration_since(self.beat) >= HEARTBEAT {
+            self.beat = now;
+            self.told(self.lock.set_modified(now.into()));
         }
     }
 
-    /// What could not be written must not be there: it would be an older picture when it is needed. The next change tries
-    /// again.
+    /// The picture is still at the head of the log. One that could not be kept is tried again.
+    pub(crate) fn at_head(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
+        let due = now.duration_since(self.open.as_ref().map_or(self.beat, |open| open.beat)) >= HEARTBEAT;
+        match &mut self.open {
+            None if due => self.keep(fleet, &[], now),
+            Some(open) if due => {
+                open.beat = now;
+                let beaten = open.file.set_modified(now.into());
+                self.told(beaten);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn told(&self, beaten: io::Result<()>) {
+        if let Err(error) = beaten {
+            tracing::warn!(file = %self.path.display(), "the kept picture looks older than it is: {error}");
+        }
+    }
+
+    /// What could not be written must not be there: it would be an older picture when it is needed.
     fn forget(&self, error: &io::Error) -> Result<(), String> {
         let path = self.path.display();
         match fs::remove_file(&self.path) {
@@ -115,6 +164,13 @@ impl SnapshotFile {
     }
 }
 
+/// Nobody else needs to read what a fleet is made of.
+fn options() -> OpenOptions {
+    let mut options = File::options();
+    options.mode(0o600);
+    options
+}
+
 enum Unusable {
     Missing,
     Because(String),
@@ -126,36 +182,50 @@ impl From<io::Error> for Unusable {
     }
 }
 
-fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Kept, Open), Unusable> {
+fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, Open), Unusable> {
     let because = |error: &dyn ToString| Unusable::Because(error.to_string());
-    let file = File::options().read(true).append(true).open(path)?;
-    let at = Timestamp::try_from(file.metadata()?.modified()?).map_err(|error| because(&error))?;
+    let file = options().read(true).append(true).open(path)?;
+    let at_head = Timestamp::try_from(file.metadata()?.modified()?).map_err(|error| because(&error))?;
     let (picture, changes) = Archive::open(BufReader::new(&file)).map_err(|error| because(&error))?;
     let mut fleet =
         Snapshot::load(registry.clone(), picture.point, picture.documents).map_err(|error| because(&error))?;
-    for change in changes {
+    // A change that was not written whole was not served.
+    for change in changes.forgiving() {
         let change = change.map_err(|error| because(&error))?;
         fleet = fleet.apply(&change).map_err(|error| because(&error))?;
     }
-    Ok((Kept { fleet, at }, Open { file, room: 0, beat: at }))
+    Ok((fleet, Open { file, room: 0, beat: at_head }))
 }
 
 /// Writes the whole picture beside the file, and puts it in its place.
 fn write(path: &Path, fleet: &Snapshot, now: Timestamp) -> io::Result<Open> {
     let new = path.with_added_extension("new");
-    let file = File::create(&new)?;
+    let written = write_new(&new, fleet).and_then(|file| {
+        fs::rename(&new, path)?;
+        sync_folder(path)?;
+        Ok(Open { room: file.metadata()?.len() + SLACK, file, beat: now })
+    });
+    // What is only begun takes room for nothing; where it cannot be removed either, that is said of the file itself.
+    written.inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+fn write_new(new: &Path, fleet: &Snapshot) -> io::Result<File> {
+    let file = options().create(true).truncate(true).write(true).open(new)?;
     let mut to = BufWriter::new(&file);
     let picture = Picture { point: *fleet.point(), documents: fleet.all_documents().cloned().collect() };
     archive::write_picture(&mut to, &picture, *fleet.point())?;
     to.flush()?;
     drop(to);
     file.sync_all()?;
-    let room = file.metadata()?.len() + SLACK;
-    fs::rename(&new, path)?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
+    Ok(file)
+}
+
+/// Makes a new name in a folder last.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => File::open(".")?.sync_all(),
     }
-    Ok(Open { file, room, beat: now })
 }
 
 fn append(mut open: Open, changes: &[Change], now: Timestamp) -> io::Result<Open> {

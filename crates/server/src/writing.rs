@@ -102,7 +102,8 @@ pub(crate) async fn write<T>(
             Err(AppendError::Store(error)) => return Err(unavailable().because(error)),
         }
     }
-    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many others write at the same time"))
+    let detail = "too many others write at the same time";
+    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, RETRY))
 }
 
 /// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do, or
@@ -114,8 +115,8 @@ async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
     Ok(head == revision)
 }
 
-/// Refuses to build on a log that is away, or that does not continue what is served.
-fn sound(app: &App) -> Result<(), Failure> {
+/// Refuses a log that is away, or that does not continue what is served.
+pub(crate) fn sound(app: &App) -> Result<(), Failure> {
     match app.status.store() {
         StoreStatus::Starting | StoreStatus::Following => Ok(()),
         StoreStatus::Unavailable => Err(unavailable().because("the log cannot be read")),
@@ -140,7 +141,7 @@ pub(crate) fn diverged(head: &Point) -> Failure {
 
 fn not_visible(revision: Revision) -> Failure {
     let detail = format!("the change was made, as revision {revision}, and this server does not see it yet");
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail)
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, RETRY)
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
@@ -168,7 +169,7 @@ pub(crate) async fn turned(app: &App, epoch: Epoch) -> Result<(), Failure> {
 
 /// The store cannot take the change now. Whether it did is for the next read to say.
 pub(crate) fn unavailable() -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot take changes at the moment")
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
         .with_header(RETRY_AFTER, RETRY)
 }
 

@@ -52,6 +52,7 @@ struct Line {
 struct ChangeLine {
     revision: Revision,
     epoch: Epoch,
+    overrules: Revision,
     parent: Digest,
     digest: Digest,
     at: Timestamp,
@@ -109,6 +110,7 @@ pub fn write_change(to: &mut impl Write, change: &Change) -> io::Result<()> {
     let line = ChangeLine {
         revision: change.revision,
         epoch: change.epoch,
+        overrules: change.overrules,
         parent: change.parent,
         digest: change.digest,
         at: change.at,
@@ -131,6 +133,12 @@ pub enum BackupError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is nothing to keep.
+    #[error("the log has no change yet: is this the right store?")]
+    Empty,
+    /// Another log has taken the place of the one that was being read.
+    #[error("the log was replaced meanwhile; try again")]
+    Replaced,
     /// The file failed.
     #[error("the backup cannot be written: {0}")]
     Io(#[from] io::Error),
@@ -143,17 +151,25 @@ pub async fn back_up(
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Point, BackupError> {
     let Ends { horizon, head } = store.ends().await?;
-    // The log only grows, so what is read piece by piece up to a head is what was there at once.
-    write_picture(to, &store.load_at(horizon.revision).await?, head)?;
-    let mut at = horizon;
-    let all = head.revision.0 - horizon.revision.0;
-    while at.revision < head.revision {
-        let left = u32::try_from(head.revision.0 - at.revision.0).unwrap_or(u32::MAX);
-        for change in store.changes_after(at.revision, left.min(BATCH)).await?.changes {
-            write_change(to, &change)?;
-            at = at.after(&change);
+    if head.revision == Revision::ZERO {
+        return Err(BackupError::Empty);
+    }
+    // A log only grows, so what is read piece by piece up to a head is what was there at once; unless it is replaced.
+    let picture = store.load_at(horizon.revision).await?;
+    write_picture(to, &picture, head)?;
+    let mut at = picture.point;
+    let all = head.revision.0.saturating_sub(at.revision.0);
+    while at != head {
+        let left = u32::try_from(head.revision.0.saturating_sub(at.revision.0)).unwrap_or(u32::MAX);
+        let tail = store.changes_after(at.revision, left.min(BATCH)).await?;
+        if !tail.continues(&at) || tail.changes.is_empty() {
+            return Err(BackupError::Replaced);
         }
-        progress(at.revision.0 - horizon.revision.0, all);
+        for change in &tail.changes {
+            write_change(to, change)?;
+            at = at.after(change);
+        }
+        progress(at.revision.0 - picture.point.revision.0, all);
     }
     to.flush()?;
     Ok(head)
@@ -164,6 +180,8 @@ pub struct Archive<R> {
     from: R,
     at: Point,
     head: Point,
+    /// Whether a last line without an end was never there.
+    forgiving: bool,
     ended: bool,
 }
 
@@ -189,12 +207,22 @@ impl<R: BufRead> Archive<R> {
         if seal.sha256 != digest(hasher) {
             return Err(bad("it is damaged: its digest does not agree with its documents"));
         }
-        let archive = Self { from, at: heading.picture, head: heading.head, ended: false };
+        let archive = Self { from, at: heading.picture, head: heading.head, forgiving: false, ended: false };
         Ok((Picture { point: heading.picture, documents }, archive))
     }
 
+    /// Takes a last change that is not whole for one that never was: of a file that is being written, and was not finished.
+    #[must_use]
+    pub fn forgiving(self) -> Self {
+        Self { forgiving: true, ..self }
+    }
+
     fn read(&mut self) -> Result<Option<Change>, RestoreError> {
-        let Some(line) = read_line(&mut self.from)? else {
+        let line = match read_line(&mut self.from) {
+            Err(ReadError::Unfinished) if self.forgiving => None,
+            line => line?,
+        };
+        let Some(line) = line else {
             let short = self.at.revision < self.head.revision;
             return if short { Err(cut_short()) } else { Ok(None) };
         };
@@ -202,6 +230,7 @@ impl<R: BufRead> Archive<R> {
         let change = Change {
             revision: line.revision,
             epoch: line.epoch,
+            overrules: line.overrules,
             parent: line.parent,
             digest: line.digest,
             at: line.at,
@@ -261,14 +290,29 @@ impl<T: BufRead> Hashing<T> {
     }
 }
 
-/// The next line, with its end; without one it is not whole.
-fn read_line(from: &mut impl BufRead) -> Result<Option<String>, RestoreError> {
+enum ReadError {
+    /// A line without an end.
+    Unfinished,
+    Io(io::Error),
+}
+
+impl From<ReadError> for RestoreError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unfinished => cut_short(),
+            ReadError::Io(error) => bad(format!("it cannot be read: {error}")),
+        }
+    }
+}
+
+/// The next line, with its end.
+fn read_line(from: &mut impl BufRead) -> Result<Option<String>, ReadError> {
     let mut line = String::new();
     match from.read_line(&mut line) {
         Ok(0) => Ok(None),
         Ok(_) if line.ends_with('\n') => Ok(Some(line)),
-        Ok(_) => Err(cut_short()),
-        Err(error) => Err(bad(format!("it cannot be read: {error}"))),
+        Ok(_) => Err(ReadError::Unfinished),
+        Err(error) => Err(ReadError::Io(error)),
     }
 }
 

@@ -6,7 +6,7 @@ use model::{Point, Revision};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Out of reach for now: keep the picture, try again.
-    #[error("the store cannot be reached: {0}")]
+    #[error("the store cannot be used at the moment: {0}")]
     Unavailable(String),
     /// Damaged: nothing read from it can be trusted.
     #[error("the store is damaged: {0}")]
@@ -69,7 +69,11 @@ impl From<sqlx::Error> for StoreError {
             Some(error) => crate::sqlite::is_damage(error),
             None => error.code().is_some_and(|code| crate::postgres::is_damage(&code)),
         });
-        if damaged { Self::Corrupt(error.to_string()) } else { Self::Unavailable(error.to_string()) }
+        let what = match database {
+            Some(said) => said.code().map_or_else(String::new, |code| format!("{} ({code})", said.message())),
+            None => error.to_string(),
+        };
+        if damaged { Self::Corrupt(what) } else { Self::Unavailable(what) }
     }
 }
 

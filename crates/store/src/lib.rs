@@ -18,12 +18,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::{Change, Document, Id, Kind, Op, Point, Revision, StoreId};
+use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision, StoreId};
 
 pub use error::{AppendError, RestoreError, StoreError};
 pub use memory::MemoryStore;
 pub use postgres::{PostgresDsn, PostgresStore, Timeouts};
 pub use sqlite::{InvalidDsn, SqliteDsn, SqliteStore};
+
+/// What to do where the tables of a database are not there, or not up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// Make them.
+    Made,
+    /// Refuse.
+    Found,
+}
 
 /// The state of all documents at the head of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +127,12 @@ pub trait Store: Send + Sync {
 
     /// The changes that a query asks for, newest first.
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError>;
+
+    /// The digest of a change, as far as it is remembered: for longer than the change itself.
+    async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError>;
+
+    /// The first change that was made at or after a time.
+    async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError>;
 
     /// Forgets the changes up to a revision and keeps the picture that they made: the past gets shorter, the present
     /// stays what it is. Reading what was forgotten is [`StoreError::Pruned`]. The newest change is always kept. Answers

@@ -6,7 +6,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use model::{Change, Document, Id, Kind, Op, Point, Revision};
+use jiff::Timestamp;
+use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision};
 use tokio::sync::Notify;
 
 use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
@@ -25,13 +26,20 @@ struct Log {
     /// The last change that was pruned, and the picture at it.
     horizon: Point,
     base: Documents,
+    /// The digests of what is forgotten.
+    past: BTreeMap<Revision, Digest>,
     /// What came after the horizon.
     changes: Vec<Change>,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { horizon: Point::beginning(crate::name()), base: Documents::new(), changes: Vec::new() }
+        Self {
+            horizon: Point::beginning(crate::name()),
+            base: Documents::new(),
+            past: BTreeMap::new(),
+            changes: Vec::new(),
+        }
     }
 }
 
@@ -158,6 +166,16 @@ impl Store for MemoryStore {
         Ok(log.changes.iter().rev().filter(asked).take(limit).map(entry).collect())
     }
 
+    async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
+        let log = self.log();
+        let known = log.changes.iter().find(|change| change.revision == revision).map(|change| change.digest);
+        Ok(known.or_else(|| log.past.get(&revision).copied()))
+    }
+
+    async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+        Ok(self.log().changes.iter().find(|change| change.at >= time).map(|change| change.revision))
+    }
+
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut log = self.log();
         let horizon = horizon.min(Revision(log.head().revision.0.saturating_sub(1)));
@@ -166,7 +184,9 @@ impl Store for MemoryStore {
         }
         let base = log.documents(horizon)?;
         let kept = log.after(horizon)?.to_vec();
-        *log = Log { horizon: log.point(horizon)?, base, changes: kept };
+        let mut past = log.past.clone();
+        past.extend(log.until(horizon)?.iter().map(|change| (change.revision, change.digest)));
+        *log = Log { horizon: log.point(horizon)?, base, past, changes: kept };
         Ok(Some(horizon))
     }
 
@@ -176,7 +196,7 @@ impl Store for MemoryStore {
             return Err(RestoreError::NotEmpty { head: log.head() });
         }
         let documents = base.documents.into_iter().map(|it| ((it.kind.clone(), it.id.clone()), it)).collect();
-        let mut restored = Log { horizon: base.point, base: documents, changes: Vec::new() };
+        let mut restored = Log { horizon: base.point, base: documents, past: BTreeMap::new(), changes: Vec::new() };
         for change in changes {
             let (change, head) = (change?, restored.head());
             if (change.revision, change.parent) != (head.revision.next(), head.digest) {

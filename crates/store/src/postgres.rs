@@ -2,7 +2,8 @@
 //!
 //! Plain statements only, each in a transaction that one connection sees from begin to end: nothing is left in a session
 //! that a pooler could hand to somebody else, so no prepared statements, no settings and no locks outlive a transaction.
-//! `LISTEN` is the exception that may fail: it only makes followers faster than their patience.
+//! `LISTEN` is the exception: it is done where the session is certainly ours, and only makes followers faster than their
+//! patience.
 
 mod append;
 mod connections;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_core::future::BoxFuture;
-use model::{Change, Id, Kind, Op, Point, Revision};
+use jiff::Timestamp;
+use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     PgConnection as Connection, Postgres, SqlSafeStr,
     postgres::{PgArguments, PgRow as Row},
@@ -27,7 +29,9 @@ use sqlx::{
 };
 use tokio::sync::Notify;
 
-use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
+use crate::{
+    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tables, Tail,
+};
 use connections::{Connections, Purpose, within};
 use listen::Listener;
 
@@ -57,15 +61,19 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects and, where they are not there or not up to date, makes the tables.
-    pub async fn open(dsn: &PostgresDsn, size: u32, timeouts: Timeouts) -> Result<Self, StoreError> {
+    /// Connects and sees to the tables.
+    pub async fn open(dsn: &PostgresDsn, size: u32, timeouts: Timeouts, tables: Tables) -> Result<Self, StoreError> {
         let appended = Arc::new(Notify::new());
         let store = Self {
             connections: Connections::new(dsn, size, timeouts),
             listener: Listener::start(dsn, appended.clone()),
             appended,
         };
+        store.read(|connection| Box::pin(keeps_its_word(connection))).await?;
         if !store.read(|connection| Box::pin(schema::is_current(connection))).await? {
+            if tables == Tables::Found {
+                return Err(StoreError::Foreign("it has no tables of ours, or older ones".to_owned()));
+            }
             let mut work = store.connections.begin(Purpose::Restore).await?;
             schema::migrate(&mut work).await?;
             log::begin(&mut work).await?;
@@ -131,6 +139,14 @@ impl Store for PostgresStore {
         self.read(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
     }
 
+    async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
+        self.read(|connection| Box::pin(log::digest_at(connection, revision))).await
+    }
+
+    async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+        self.read(|connection| Box::pin(log::first_since(connection, time))).await
+    }
+
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut work = self.connections.begin(Purpose::Write).await?;
         let pruned = within(work.deadline, log::prune(&mut work, horizon)).await?;
@@ -154,6 +170,17 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.listener.stop();
         self.connections.close().await;
+    }
+}
+
+/// Refuses a database that acknowledges commits before they are safe.
+async fn keeps_its_word(connection: &mut Connection) -> Result<(), StoreError> {
+    let row = query("SELECT current_setting('synchronous_commit', true) AS setting").fetch_one(connection).await?;
+    match rows::column::<Option<&str>>(&row, "setting")? {
+        Some("off") => {
+            Err(StoreError::Foreign("it may lose what it acknowledged: synchronous_commit is off".to_owned()))
+        }
+        _ => Ok(()),
     }
 }
 

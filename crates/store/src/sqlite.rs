@@ -16,7 +16,8 @@ mod rows;
 mod schema;
 
 use async_trait::async_trait;
-use model::{Change, Id, Kind, Op, Point, Revision};
+use jiff::Timestamp;
+use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
     query::Query,
@@ -101,6 +102,14 @@ impl Store for SqliteStore {
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
         log::entries(&mut *self.reader.begin().await?, query).await
+    }
+
+    async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
+        log::digest_at(&mut *self.reader.begin().await?, revision).await
+    }
+
+    async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+        log::first_since(&mut *self.reader.begin().await?, time).await
     }
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Op, Origin, Point, Revision, State, Write};
 use store::{
     AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, RestoreError, SqliteStore, Store, StoreError,
-    Timeouts,
+    Tables, Timeouts,
     archive::{Archive, back_up},
 };
 
@@ -72,7 +72,7 @@ async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     let first = Change::after(&beginning, origin, change(&beginning, &[("b", put("{}")), ("a", put(text))]).writes);
     store.append(&first).await.unwrap();
     let accepted = beginning.after(&first);
-    let second = Change::in_epoch(accepted.epoch.next(), &accepted, self::origin(), vec![]);
+    let second = Change::accepting(&accepted, &Point { revision: Revision(9), ..accepted }, self::origin());
     store.append(&second).await.unwrap();
 
     let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
@@ -247,8 +247,9 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
 
 async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     let kind = "namespace".into();
+    let mut changes = Vec::new();
     for (at, op) in (1..).zip([put("1"), put("2"), Op::Remove, put("4"), put("5"), put("6")]) {
-        append(&*store, &[("a", op), (&format!("n{at}"), put("{}"))]).await;
+        changes.push(append(&*store, &[("a", op), (&format!("n{at}"), put("{}"))]).await);
     }
     let (present, at_four) = (store.load().await.unwrap(), store.load_at(Revision(4)).await.unwrap());
     store.prune(Revision(4)).await.unwrap();
@@ -260,6 +261,10 @@ async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     assert_eq!(first, Some((Revision(1), put("{}"))), "a document that nobody wrote since is still known");
     let all = EntryQuery { limit: 100, ..EntryQuery::default() };
     assert_eq!(store.entries(&all).await.unwrap().len(), 2);
+    let digest = store.digest_at(Revision(2)).await.unwrap();
+    assert_eq!(digest, Some(changes[1].digest), "what is forgotten can still be told from another history");
+    assert_eq!(store.digest_at(Revision(6)).await.unwrap(), Some(present.point.digest));
+    assert_eq!(store.digest_at(Revision(7)).await.unwrap(), None);
     for gone in [
         store.load_at(Revision(3)).await.map(drop),
         store.changes_after(Revision(3), 10).await.map(drop),
@@ -383,7 +388,7 @@ macro_rules! promises {
                 async fn $promise() {
                     let dsn = Postgres::shared().database().parse().unwrap();
                     let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
-                    super::$promise(Arc::new(PostgresStore::open(&dsn, 4, timeouts).await.unwrap())).await;
+                    super::$promise(Arc::new(PostgresStore::open(&dsn, 4, timeouts, Tables::Made).await.unwrap())).await;
                 }
             )*
         }

@@ -25,13 +25,17 @@ impl Status {
         session.present(self.watch, || {
             let ready = session.client.ready()?;
             let age = format!("{:.1} s", ready.age_seconds);
+            let store = match &*ready.store {
+                "diverged" => "diverged: flux-resourceset-cli store says more".to_owned(),
+                status => status.to_owned(),
+            };
             let mut told = vec![
                 ("server", session.client.url().to_owned()),
                 ("chosen by", session.origin.clone()),
                 ("version", ready.version.clone()),
                 ("revision", ready.revision.to_string()),
                 ("age of the picture", age),
-                ("store", ready.store.clone()),
+                ("store", store),
             ];
             // Problems need a good token; without one, the rest is still worth telling.
             let problems = session.client.problems().map(|problems| problems.len());
@@ -39,18 +43,12 @@ impl Status {
                 Ok(count) => ("problems", count.to_string()),
                 Err(error) => ("problems", format!("unknown: {error}")),
             });
-            let width = told.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-            let lines: Vec<_> = told.iter().map(|(name, text)| format!("{name:<width$}  {text}")).collect();
             let value = json!({
                 "server": session.client.url(), "origin": session.origin, "version": ready.version,
                 "revision": ready.revision, "age_seconds": ready.age_seconds, "store": ready.store,
                 "problems": problems.ok()
             });
-            Ok(Shown {
-                value,
-                names: vec![session.client.url().to_owned()],
-                table: Table::default().note(lines.join("\n")),
-            })
+            Ok(Shown { value, names: vec![session.client.url().to_owned()], table: Table::default().facts(&told) })
         })
     }
 }

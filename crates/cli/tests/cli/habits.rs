@@ -103,6 +103,7 @@ fn shells_complete_commands_types_and_ids() {
     let nowhere = offered(&["--api-url", "http://127.0.0.1:1", "namespace", "get", "pod"]);
     assert!(nowhere.is_empty(), "the ids of another server are not offered: {nowhere:?}");
     assert!(offered(&["fle"]).contains(&"fleet".to_owned()));
+    assert!(offered(&["store", "acc"]).contains(&"accept".to_owned()));
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = stage.run(&["completions", shell]).good().out;
         assert!(script.contains("flux-resourceset-cli") && script.contains("COMPLETE"), "{shell}: {script}");
@@ -127,6 +128,8 @@ fn there_is_a_manual_page_for_every_command() {
     assert!(pages > 60, "{pages}");
     let page = fs::read_to_string(stage.home().join("man/flux-resourceset-cli-apply.1")).unwrap();
     assert!(page.contains("\\-\\-prune") && page.contains("Examples"), "{page}");
+    let page = fs::read_to_string(stage.home().join("man/flux-resourceset-cli-store-accept.1")).unwrap();
+    assert!(page.contains("\\-\\-dry\\-run") && page.contains("\\-\\-yes"), "{page}");
 }
 
 /// An editor that runs a command of sed on the file.

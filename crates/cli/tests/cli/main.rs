@@ -12,5 +12,6 @@ mod insight;
 mod render;
 mod specification;
 mod stage;
+mod store;
 mod terminal;
 mod types;

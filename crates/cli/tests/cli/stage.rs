@@ -196,6 +196,12 @@ impl Stage {
         std::fs::copy(folder.path().join("data/flux-resourceset.db"), to).unwrap();
     }
 
+    /// Runs a command of the server's own binary on its database, while the server runs.
+    pub(crate) fn on_database(&self, arguments: &[&str]) {
+        let done = finish(harness::command(&harness::server(), self.server.folder.path()).args(arguments));
+        assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    }
+
     /// The revision of the fleet.
     pub(crate) fn revision(&self) -> u64 {
         self.run(&["status"]).json()["revision"].as_u64().unwrap()

@@ -24,7 +24,9 @@ impl Installed {
             panic!("there is no PostgreSQL on this machine: tools/setup installs it");
         });
         let inherited = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([programs].into_iter().chain(env::split_paths(&inherited))).unwrap();
+        // The pooler is where only root looks.
+        let folders = [programs].into_iter().chain(env::split_paths(&inherited)).chain(["/usr/sbin".into()]);
+        let path = env::join_paths(folders).unwrap();
         let owner = Uid::effective().is_root().then(|| {
             let user = |name| User::from_name(name).unwrap();
             user("postgres").or_else(|| user("nobody")).unwrap_or_else(|| panic!("there is no user but root"))

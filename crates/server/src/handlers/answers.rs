@@ -20,7 +20,7 @@ use crate::{
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The revision of the change that was made or, where there was nothing to do, of the picture.
-const REVISION: HeaderName = HeaderName::from_static("x-revision");
+pub(super) const REVISION: HeaderName = HeaderName::from_static("x-revision");
 
 /// How a poll wants "no inputs" to be said.
 pub(crate) struct EmptyAs(pub(crate) Empty);

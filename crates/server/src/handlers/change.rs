@@ -45,6 +45,6 @@ pub(crate) async fn change(
 pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failure> {
     app.snapshot()?;
     let earlier = Revision(revision.0.checked_sub(1).ok_or_else(|| past::unknown(revision))?);
-    let tail = app.log.store()?.changes_after(earlier, 1).await.map_err(past::unreadable)?;
+    let tail = past::log(app)?.changes_after(earlier, 1).await.map_err(past::unreadable)?;
     tail.changes.into_iter().next().ok_or_else(|| past::unknown(revision))
 }

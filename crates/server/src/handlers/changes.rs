@@ -41,7 +41,7 @@ pub(crate) async fn changes(
     };
     params.none_left()?;
     app.snapshot()?;
-    let entries = app.log.store()?.entries(&query).await.map_err(past::unreadable)?;
+    let entries = past::log(&app)?.entries(&query).await.map_err(past::unreadable)?;
     let mut response = Json(entries.iter().map(told).collect::<Vec<_>>()).into_response();
     response.headers_mut().extend(next_page(&uri, &entries, query.limit)?.map(|link| (LINK, link)));
     Ok(response)

@@ -37,7 +37,7 @@ pub(crate) async fn history(
     };
     params.none_left()?;
     let known = app.snapshot()?.document(ty, &id).is_some();
-    let store = app.log.store()?;
+    let store = past::log(&app)?;
     let entries = store.entries(&query).await.map_err(past::unreadable)?;
     if entries.is_empty() && !known && query.before.is_none() {
         return Err(fleet::EditError::NotFound { kind: ty.kind.clone(), id }.into());

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const PARAMETERS: [&str; 2] = ["dry_run", "expected_revision"];
 
 /// A change that was planned on one picture of the fleet is not made on another: somebody may have agreed to the plan.
-fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
+pub(super) fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
     match expected {
         Some(expected) if expected != now => {
             let detail = format!("the fleet is at revision {now} and not at {expected}, as the request expects");

@@ -5,20 +5,26 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::Snapshot;
 use model::{Document, Id, Op, ResourceType, Revision, State};
-use store::StoreError;
+use store::{Store, StoreError};
 
-use crate::{App, failure::Failure, query::Params};
+use crate::{App, failure::Failure, query::Params, writing};
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
     params.revision("revision")
 }
 
+/// The log, if it is that of what is served.
+pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
+    writing::sound(app)?;
+    app.log.store()
+}
+
 /// The picture now, or as it was at a revision.
 pub(crate) async fn picture(app: &App, revision: Option<Revision>) -> Result<Arc<Snapshot>, Failure> {
     let now = app.snapshot()?;
     let Some(revision) = known(&now, revision)? else { return Ok(now) };
-    let picture = app.log.store()?.load_at(revision).await.map_err(unreadable)?;
+    let picture = log(app)?.load_at(revision).await.map_err(unreadable)?;
     let load = || Snapshot::load(app.registry.clone(), picture.point, picture.documents);
     tokio::task::block_in_place(load).map(Arc::new).map_err(Failure::internal)
 }
@@ -34,7 +40,7 @@ pub(crate) async fn document(
     let document = match known(&now, revision)? {
         None => now.document(ty, id).cloned(),
         Some(revision) => {
-            let found = app.log.store()?.document_at(&ty.kind, id, revision).await.map_err(unreadable)?;
+            let found = log(app)?.document_at(&ty.kind, id, revision).await.map_err(unreadable)?;
             found.and_then(|(revision, op)| {
                 model::Write { kind: ty.kind.clone(), id: id.clone(), op }.document(revision)
             })
@@ -50,7 +56,7 @@ pub(crate) async fn document(
 /// What a document was before a revision.
 pub(crate) async fn before(app: &App, write: &model::Write, revision: Revision) -> Result<Option<Op>, Failure> {
     let earlier = Revision(revision.0.saturating_sub(1));
-    match app.log.store()?.document_at(&write.kind, &write.id, earlier).await {
+    match log(app)?.document_at(&write.kind, &write.id, earlier).await {
         Ok(found) => Ok(found.map(|(_, op)| op).filter(|op| *op != Op::Remove)),
         Err(error) => Err(unreadable(error)),
     }

@@ -2,22 +2,23 @@
 //! followed, though it does not continue what is served: after a failover to a database that lost its end, or over a
 //! backup that was put back.
 //!
-//! The word is a change of the log, in a new epoch. Every server that holds on to another history sees it and turns.
+//! The word is a change of the log, in a new epoch. Every server that holds on to another history, and has served no more
+//! than the one where it was spoken, sees it and turns.
 
 use axum::{
     Json,
     extract::State,
-    http::StatusCode,
+    http::{HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use fleet::{Snapshot, difference, plan};
-use model::{Change, FieldError, Point, Revision, Value};
+use fleet::{Snapshot, SnapshotError, difference, plan};
+use model::{Change, Digest, FieldError, Point, Value};
 use serde_json::json;
 use store::AppendError;
 
-use super::past;
+use super::{answers::REVISION, mutation, past};
 use crate::{
-    App,
+    App, StoreStatus,
     access::{ReadAccess, WriteAccess},
     failure::Failure,
     query::Params,
@@ -45,48 +46,60 @@ pub(crate) async fn accept(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let dry_run = params.flag("dry_run")?;
-    let expected = params.revision("expected_revision")?;
+    let expected = params.parsed::<Digest>("expected_digest", "a digest of 64 hexadecimal digits")?;
+    let elsewhere = params.revision("served")?;
+    let expected_revision = params.revision("expected_revision")?;
     params.none_left()?;
     if expected.is_none() && !dry_run {
-        let rule = "the revision of the log, as GET /store and a dry run tell it, is needed";
-        return Err(Failure::invalid_query(FieldError::new("/expected_revision", "required", rule)));
+        let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
+        return Err(Failure::invalid_query(FieldError::new("/expected_digest", "required", rule)));
     }
-    let served = app.snapshot()?;
+    let picture = app.snapshot()?;
+    mutation::expect(expected_revision, picture.revision())?;
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
-    expect(expected, &served, &head)?;
+    expect(expected, &picture, &head)?;
+    let served = match (elsewhere, app.status.store()) {
+        (Some(revision), _) => Point { revision, ..*picture.point() },
+        (None, StoreStatus::Diverged(_)) => *picture.point(),
+        (None, _) => return Err(not_diverged()),
+    };
     if dry_run {
         let plan = tokio::task::block_in_place(|| {
             let next = Snapshot::load(app.registry.clone(), head, log.documents)?;
-            Ok::<_, fleet::SnapshotError>(plan(&served, &next, &difference(&served, &next)))
+            Ok::<_, SnapshotError>(plan(&picture, &next, &difference(&picture, &next)))
         });
-        let mut plan = plan.map_err(Failure::internal)?;
-        // What is agreed to is the log, and not the picture.
-        plan.revision = head.revision.0;
-        return Ok(Json(plan).into_response());
+        return Ok(Json(plan.map_err(Failure::internal)?).into_response());
     }
-    let epoch = head.epoch.max(served.point().epoch).next();
-    let word = Change::in_epoch(epoch, &head, access.origin(app.clock.now()), Vec::new());
+    let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
     match app.log.store()?.append(&word).await {
         Ok(()) => {}
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(writing::unavailable().because(error)),
     }
-    tracing::warn!(log = %head, served = %served.point(), "an operator has accepted the log");
-    writing::turned(&app, epoch).await?;
-    Ok(Json(json!({"revision": word.revision, "epoch": epoch})).into_response())
+    tracing::warn!(log = %head, %served, "an operator has accepted the log");
+    writing::turned(&app, word.epoch).await?;
+    let told = json!({"revision": word.revision, "epoch": word.epoch, "overrules": word.overrules});
+    Ok(([(REVISION, HeaderValue::from(word.revision.0))], Json(told)).into_response())
 }
 
 /// The log that was looked at is the one that is accepted, and it is a log of this fleet.
-fn expect(expected: Option<Revision>, served: &Snapshot, head: &Point) -> Result<(), Failure> {
+fn expect(expected: Option<Digest>, served: &Snapshot, head: &Point) -> Result<(), Failure> {
     if served.point().store != head.store {
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
         return Err(Failure::new(StatusCode::CONFLICT, "another-log", detail));
     }
-    if expected.is_some_and(|expected| expected != head.revision) { Err(moved(head)) } else { Ok(()) }
+    if expected.is_some_and(|expected| expected != head.digest) { Err(moved(head)) } else { Ok(()) }
 }
 
 fn moved(head: &Point) -> Failure {
-    let detail = format!("the log is at revision {} and not where the request expects it", head.revision);
+    let detail = format!("the log is at revision {}, and not what the request expects", head.revision);
     Failure::new(StatusCode::PRECONDITION_FAILED, "log-changed", detail)
+}
+
+/// What others would lose, this server cannot tell.
+fn not_diverged() -> Failure {
+    let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the revision that \
+                  it serves";
+    Failure::new(StatusCode::CONFLICT, "not-diverged", detail)
 }

@@ -9,7 +9,7 @@ use axum::{
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_core::Stream;
-use model::{Change, FieldError, Revision};
+use model::{Change, Digest, FieldError, Revision};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -43,8 +43,10 @@ pub(crate) async fn stream(
         return Err(past::unknown(at));
     }
     // What is forgotten cannot be followed, and the client should know before it waits.
-    app.log.store()?.changes_after(at, 1).await.map_err(past::unreadable)?;
-    let tail = Tail { published: app.log.subscribe(), app, at, ready: VecDeque::new() };
+    past::log(&app)?.changes_after(at, 1).await.map_err(past::unreadable)?;
+    let here = *app.snapshot()?.point();
+    let digest = (here.revision == at).then_some(here.digest);
+    let tail = Tail { published: app.log.subscribe(), app, at, digest, ready: VecDeque::new() };
     let events = futures_util::stream::unfold(tail, |mut tail| async {
         let change = tail.next().await?;
         Some((Ok(event(&change)), tail))
@@ -59,6 +61,8 @@ struct Tail {
     app: App,
     published: watch::Receiver<Revision>,
     at: Revision,
+    /// What led there, as far as it is known.
+    digest: Option<Digest>,
     ready: VecDeque<Change>,
 }
 
@@ -68,13 +72,23 @@ impl Tail {
         while self.ready.is_empty() {
             let at = self.at;
             tokio::select! {
-                published = self.published.wait_for(|published| *published > at) => drop(published.ok()?),
+                // Back in time is another history.
+                published = self.published.wait_for(|published| *published != at) => {
+                    if *published.ok()? < at {
+                        return None;
+                    }
+                }
                 () = self.app.log.closed() => return None,
             }
-            let tail = self.app.log.store().ok()?.changes_after(at, BATCH).await;
+            let tail = past::log(&self.app).ok()?.changes_after(at, BATCH).await;
             self.ready =
                 tail.inspect_err(|error| tracing::warn!("a stream of changes ends: {error}")).ok()?.changes.into();
-            self.at = self.ready.back()?.revision;
+            let last = self.ready.back()?;
+            if self.digest.is_some_and(|digest| self.ready.front().is_some_and(|first| first.parent != digest)) {
+                tracing::warn!("a stream of changes ends: the log is another one");
+                return None;
+            }
+            (self.at, self.digest) = (last.revision, Some(last.digest));
         }
         self.ready.pop_front()
     }

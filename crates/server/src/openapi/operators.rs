@@ -203,11 +203,9 @@ fn describe_changes(paths: &mut Value) {
         .taking(&reference("Batch"))
         .at(paths, "/batch", "post");
     let summary = "Say that the log is to be followed, though it does not continue what is served.";
-    Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted"))).with(of_change(vec![])).at(
-        paths,
-        "/store/accept",
-        "post",
-    );
+    Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
+        .with(of_change(vec![parameter("ExpectedDigest"), parameter("Served")]))
+        .at(paths, "/store/accept", "post");
     let summary = "The audit trail, newest first; the next page is in the Link header.";
     Operation::new(tag, "listChanges", summary, &list_of("Change"))
         .with(["Kind", "ChangedId", "Actor", "Since", "Until", "Before", "Limit"].map(parameter).to_vec())

@@ -87,7 +87,8 @@ pub(super) fn shared() -> Value {
         "Point": point(),
         "Store": store(),
         "Accepted": {
-            "type": "object", "required": ["revision", "epoch"], "properties": {"revision": number, "epoch": number}
+            "type": "object", "required": ["revision", "epoch", "overrules"],
+            "properties": {"revision": number, "epoch": number, "overrules": number}
         },
         "ResourceType": {
             "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "filters", "schema"],
@@ -120,11 +121,12 @@ pub(super) fn shared() -> Value {
 fn point() -> Value {
     let number = json!({"type": "integer"});
     json!({
-        "type": "object", "required": ["store", "epoch", "revision", "digest"],
+        "type": "object", "required": ["store", "epoch", "overrules", "revision", "digest"],
         "description": "A place in the history of a log.",
         "properties": {
             "store": {"type": "string", "format": "uuid", "description": "The name of the log, kept wherever it is moved to."},
             "epoch": {"type": "integer", "description": "How often an operator has accepted another history."},
+            "overrules": {"type": "integer", "description": "Up to which revision of other histories that reaches."},
             "revision": number,
             "digest": {"type": "string", "description": "Of the change, and of everything before it."}
         }
@@ -138,7 +140,7 @@ fn store() -> Value {
         "properties": {
             "status": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]},
             "age_seconds": {"type": "number"}, "picture": reference("Point"),
-            "log": {"description": "Where the log ends; null while it cannot be read.", "anyOf": [reference("Point"), {"type": "null"}]}
+            "log": {"description": "Where the log ends; null while it cannot be read.", "nullable": true, "allOf": [reference("Point")]}
         }
     })
 }
@@ -248,6 +250,8 @@ pub(super) fn parameters() -> Value {
         "FluxInstance": query("flux_instance", json!({"type": "boolean", "default": true}), "Whether Flux itself is installed too."),
         "DryRun": query("dry_run", flag.clone(), "Answer what would change, and change nothing."),
         "ExpectedRevision": query("expected_revision", revision.clone(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
+        "ExpectedDigest": query("expected_digest", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of the log that was looked at; else 412. Needed, unless it is only tried."),
+        "Served": query("served", revision.clone(), "The revision that a server elsewhere holds on to; else that of this one."),
         "Cascade": query("cascade", flag.clone(), "Remove what refers to the document, in the same change."),
         "Purge": query("purge", flag.clone(), "Forget a decommissioned cluster: its name is unknown again."),
         "All": query("all", flag.clone(), "Say that every document is meant."),

@@ -77,7 +77,7 @@ fn a_store_that_is_not_there_yet_is_not_an_empty_store() {
     }
     assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_ready 0\n"));
     let log = server.log();
-    assert!(log.contains("the fleet is not loaded: the store cannot be reached"), "{log}");
+    assert!(log.contains("the fleet is not loaded: the store cannot be used at the moment"), "{log}");
     // When the volume arrives, it goes on by itself.
     let cluster = json!({"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev"});
     append(&server.database(), &[("cluster", "one", put(&cluster))]);

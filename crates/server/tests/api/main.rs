@@ -7,5 +7,6 @@ mod bootstrap;
 mod connections;
 mod first_law;
 mod harness;
+mod memory;
 mod operators;
 mod settings;

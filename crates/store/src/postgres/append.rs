@@ -21,15 +21,15 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
     let rows = rows::WriteRow::of_change(change);
     let written = query(
         "WITH w AS MATERIALIZED (
-             SELECT * FROM unnest($9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[])
+             SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])
              AS w (position, kind, id, op, body, checksum)
          ), head AS (
-             UPDATE fleet_log SET head = $1, epoch = $2, digest = $4, documents = documents
+             UPDATE fleet_log SET head = $1, epoch = $2, overrules = $3, digest = $5, documents = documents
              + (SELECT count(*) FROM w WHERE op <> 'remove'
                 AND NOT EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
              - (SELECT count(*) FROM w WHERE op = 'remove'
                 AND EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
-             WHERE head = $1 - 1 AND digest = $3 RETURNING head AS revision
+             WHERE head = $1 - 1 AND digest = $4 RETURNING head AS revision
          ), writes AS (
              INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
              SELECT revision, position, kind, id, op, body, checksum FROM head, w
@@ -39,11 +39,12 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
              ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, op = excluded.op,
              body = excluded.body, checksum = excluded.checksum
          )
-         INSERT INTO fleet_changes (revision, epoch, parent, digest, at, actor, reason, request_id)
-         SELECT revision, $2, $3, $4, $5, $6, $7, $8 FROM head",
+         INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
+         SELECT revision, $2, $3, $4, $5, $6, $7, $8, $9 FROM head",
     )
     .bind(rows::number(change.revision.0))
     .bind(rows::number(change.epoch.0))
+    .bind(rows::number(change.overrules.0))
     .bind(change.parent.as_bytes())
     .bind(change.digest.as_bytes())
     .bind(change.at.as_microsecond())

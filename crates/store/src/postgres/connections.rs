@@ -28,6 +28,13 @@ pub struct Timeouts {
     pub statement: Duration,
 }
 
+/// The server has no connection left, until somebody gives one back.
+const TOO_MANY: &str = "53300";
+const A_MOMENT: Duration = Duration::from_millis(50);
+
+/// The longest time for which a transaction that has no other limit may wait for its client.
+const STALLED: Duration = Duration::from_mins(1);
+
 /// For what the server's own deadline takes to reach us.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -85,18 +92,34 @@ impl Connections {
         };
         let deadline = (purpose != Purpose::Restore).then_some(self.timeouts.statement);
         let begin = begin(purpose, deadline.unwrap_or_default());
-        // One that was idle may have been cut off meanwhile. Nothing was asked of it yet, so the next one can be tried.
-        while let Some(mut connection) = self.take_idle() {
-            if run(&mut connection, deadline, &begin).await.is_ok() {
-                return Ok(Work { connection, deadline, _slot: slot });
+        let Ok(connection) = timeout(self.timeouts.connection, self.connection(&begin)).await else {
+            // Those that are idle would not answer either.
+            self.idle().clear();
+            return Err(StoreError::Unavailable("it does not answer".to_owned()));
+        };
+        Ok(Work { connection: connection?, deadline, _slot: slot })
+    }
+
+    /// A connection on which a transaction has begun.
+    async fn connection(&self, begin: &str) -> Result<PgConnection, StoreError> {
+        loop {
+            // One that was idle may have been cut off meanwhile. Nothing was asked of it yet, so the next one can be tried.
+            while let Some(mut connection) = self.take_idle() {
+                if run(&mut connection, None, begin).await.is_ok() {
+                    return Ok(connection);
+                }
+            }
+            match self.options.connect().await {
+                Ok(mut connection) => {
+                    run(&mut connection, None, begin).await?;
+                    return Ok(connection);
+                }
+                Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| code == TOO_MANY) => {
+                    tokio::time::sleep(A_MOMENT).await;
+                }
+                Err(error) => return Err(error.into()),
             }
         }
-        let mut connection = match timeout(self.timeouts.connection, self.options.connect()).await {
-            Ok(connected) => connected?,
-            Err(_) => return Err(StoreError::Unavailable("it does not answer".to_owned())),
-        };
-        run(&mut connection, deadline, &begin).await?;
-        Ok(Work { connection, deadline, _slot: slot })
     }
 
     /// Makes a transaction last.
@@ -141,9 +164,9 @@ fn begin(purpose: Purpose, deadline: Duration) -> String {
         Purpose::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
         Purpose::Write | Purpose::Restore => "ISOLATION LEVEL READ COMMITTED READ WRITE",
     };
-    let limit = deadline.as_millis();
+    let (limit, idle) = (deadline.as_millis(), if deadline.is_zero() { STALLED } else { deadline }.as_millis());
     format!(
-        "BEGIN {how}; SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}"
+        "BEGIN {how}; SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
     )
 }
 

@@ -16,7 +16,8 @@ impl PostgresDsn {
     /// Whether a text is meant to be such an address.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
-        text.starts_with("postgres:") || text.starts_with("postgresql:")
+        let scheme = text.split(':').next().unwrap_or_default();
+        ["postgres", "postgresql"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _,
+    AssertSqlSafe, ConnectOptions as _, Row as _,
     postgres::{PgListener, PgPoolOptions},
 };
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
@@ -12,6 +12,9 @@ use super::dsn::PostgresDsn;
 
 /// The channel on which appends are told.
 const CHANNEL: &str = "flux_resourceset";
+
+/// A setting that only the listening session has.
+const MARK: &str = "flux_resourceset.listener";
 
 /// How long to wait before the database is asked again to tell.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -52,9 +55,17 @@ impl Drop for Listener {
 }
 
 async fn listen(dsn: PostgresDsn, appended: Arc<Notify>) {
-    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PAUSE).connect_lazy_with(dsn.options);
+    // A session that is shared must not listen: whoever gets it next would be told. A pooler does not hand this setting on,
+    // so a session that has it is ours alone.
+    let mark = crate::name().to_string();
+    let options = dsn.options.options([(MARK, &mark)]);
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PAUSE).connect_lazy_with(options);
     let listen = async || -> Result<(), sqlx::Error> {
         let mut listener = PgListener::connect_with(&pool).await?;
+        let marked = super::query("SELECT current_setting($1, true)").bind(MARK).fetch_one(&mut listener).await?;
+        if marked.try_get::<Option<&str>, _>(0)? != Some(&mark) {
+            return Err(sqlx::Error::Protocol("the session is not ours alone".to_owned()));
+        }
         listener.listen(CHANNEL).await?;
         tracing::debug!("the database tells of changes");
         // None is a connection that broke.
@@ -73,10 +84,11 @@ async fn listen(dsn: PostgresDsn, appended: Arc<Notify>) {
 
 async fn tell(dsn: PostgresDsn, news: Arc<Notify>) {
     let tell = async || -> Result<(), sqlx::Error> {
-        let mut connection = dsn.options.connect().await?;
+        let connection = timeout(PAUSE, dsn.options.connect()).await;
+        let mut connection = connection.map_err(|_| sqlx::Error::PoolTimedOut)??;
         loop {
             let told = sqlx::raw_sql(AssertSqlSafe(format!("NOTIFY {CHANNEL}"))).execute(&mut connection);
-            timeout(PAUSE, told).await.map_err(|_| sqlx::Error::WorkerCrashed)??;
+            timeout(PAUSE, told).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
             news.notified().await;
         }
     };

@@ -3,7 +3,7 @@
 //! One text, compiled for each of them: `super` says what a connection, a row and a query are there.
 
 use jiff::Timestamp;
-use model::{Change, Id, Kind, Op, Point, Revision, Write};
+use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
 
 use super::{Connection, append, query, rows};
 use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
@@ -159,6 +159,29 @@ pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> 
     Ok(entries)
 }
 
+/// Of so many changes the digest is kept when the rest is forgotten.
+const REMEMBERED: u64 = 100_000;
+
+pub(super) async fn digest_at(connection: &mut Connection, revision: Revision) -> Result<Option<Digest>, StoreError> {
+    let row = query(
+        "SELECT digest FROM fleet_changes WHERE revision = $1 UNION ALL
+         SELECT digest FROM fleet_past WHERE revision = $1",
+    )
+    .bind(rows::number(revision.0))
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| rows::digest(&row, "digest")).transpose()
+}
+
+pub(super) async fn first_since(connection: &mut Connection, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+    let row = query("SELECT min(revision) AS revision FROM fleet_changes WHERE at >= $1")
+        .bind(time.as_microsecond())
+        .fetch_one(connection)
+        .await?;
+    let first: Option<i64> = rows::column(&row, "revision")?;
+    Ok(first.and_then(|first| u64::try_from(first).ok()).map(Revision))
+}
+
 pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Result<Option<Revision>, StoreError> {
     let ends = ends(connection).await?;
     let horizon = horizon.min(Revision(ends.head.revision.0.saturating_sub(1)));
@@ -166,21 +189,32 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
         return Ok(None);
     }
     let point = point_at(connection, &ends, horizon).await?;
-    // First, and only from where this one saw it: of two that forget at the same time, one does.
-    let moved = query("UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_digest = $3 WHERE horizon = $4")
-        .bind(rows::number(horizon.0))
-        .bind(rows::number(point.epoch.0))
-        .bind(point.digest.as_bytes())
-        .bind(rows::number(ends.horizon.revision.0))
-        .execute(&mut *connection)
-        .await?;
+    // First, and only from where this one saw it: of two that forget at the same time one does, and none forgets of a log
+    // that has taken the place of this one.
+    let moved = query(
+        "UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_overrules = $3, horizon_digest = $4
+         WHERE store = $5 AND horizon_digest = $6 AND head > $1",
+    )
+    .bind(rows::number(horizon.0))
+    .bind(rows::number(point.epoch.0))
+    .bind(rows::number(point.overrules.0))
+    .bind(point.digest.as_bytes())
+    .bind(point.store.to_string())
+    .bind(ends.horizon.digest.as_bytes())
+    .execute(&mut *connection)
+    .await?;
     if moved.rows_affected() == 0 {
         return Ok(None);
     }
+    query("DELETE FROM fleet_past WHERE revision <= $1")
+        .bind(rows::number(horizon.0.saturating_sub(REMEMBERED)))
+        .execute(&mut *connection)
+        .await?;
     for statement in [
         "DELETE FROM fleet_writes WHERE revision <= $1 AND (op = 'remove' OR EXISTS (SELECT 1 FROM fleet_writes later
          WHERE later.kind = fleet_writes.kind AND later.id = fleet_writes.id AND later.revision > fleet_writes.revision
          AND later.revision <= $1))",
+        "INSERT INTO fleet_past (revision, digest) SELECT revision, digest FROM fleet_changes WHERE revision <= $1",
         "DELETE FROM fleet_changes WHERE revision <= $1",
     ] {
         query(statement).bind(rows::number(horizon.0)).execute(&mut *connection).await?;
@@ -190,14 +224,13 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
 
 /// Gives a log that has just been made its name, unless another process was first.
 pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError> {
-    let Point { store, epoch, revision, digest } = Point::beginning(crate::name());
+    let Point { store, digest, .. } = Point::beginning(crate::name());
     query(
-        "INSERT INTO fleet_log (one, store, head, epoch, digest, documents, horizon, horizon_epoch, horizon_digest)
-         VALUES (1, $1, $2, $3, $4, 0, $2, $3, $4) ON CONFLICT (one) DO NOTHING",
+        "INSERT INTO fleet_log (one, store, head, epoch, overrules, digest, documents,
+                                horizon, horizon_epoch, horizon_overrules, horizon_digest)
+         VALUES (1, $1, 0, 0, 0, $2, 0, 0, 0, 0, $2) ON CONFLICT (one) DO NOTHING",
     )
     .bind(store.to_string())
-    .bind(rows::number(revision.0))
-    .bind(rows::number(epoch.0))
     .bind(digest.as_bytes())
     .execute(connection)
     .await?;
@@ -217,14 +250,15 @@ pub(super) async fn restore(
     if ends.head.revision > Revision::ZERO && !replace {
         return Err(RestoreError::NotEmpty { head: ends.head });
     }
-    let Point { store, epoch, revision, digest } = base.point;
+    let Point { store, epoch, overrules, revision, digest } = base.point;
     let begun = query(
-        "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, digest = $4, documents = $5,
-         horizon = $2, horizon_epoch = $3, horizon_digest = $4 WHERE digest = $6",
+        "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, overrules = $4, digest = $5, documents = $6,
+         horizon = $2, horizon_epoch = $3, horizon_overrules = $4, horizon_digest = $5 WHERE digest = $7",
     )
     .bind(store.to_string())
     .bind(rows::number(revision.0))
     .bind(rows::number(epoch.0))
+    .bind(rows::number(overrules.0))
     .bind(digest.as_bytes())
     .bind(rows::number(base.documents.len() as u64))
     .bind(ends.head.digest.as_bytes())
@@ -233,7 +267,12 @@ pub(super) async fn restore(
     if begun.rows_affected() == 0 {
         return Err(StoreError::Unavailable("somebody else has just written to it".to_owned()).into());
     }
-    for statement in ["DELETE FROM fleet_writes", "DELETE FROM fleet_changes", "DELETE FROM fleet_documents"] {
+    for statement in [
+        "DELETE FROM fleet_writes",
+        "DELETE FROM fleet_changes",
+        "DELETE FROM fleet_documents",
+        "DELETE FROM fleet_past",
+    ] {
         query(statement).execute(&mut *connection).await?;
     }
     for (at, documents) in base.documents.chunks(CHUNK).enumerate() {

@@ -75,26 +75,27 @@ pub(super) fn revision(row: &Row, name: &str) -> Result<Revision, StoreError> {
     count(row, name).map(Revision)
 }
 
-fn digest(row: &Row, name: &str) -> Result<Digest, StoreError> {
+pub(super) fn digest(row: &Row, name: &str) -> Result<Digest, StoreError> {
     column::<&[u8]>(row, name)?.try_into().map_err(|error| StoreError::Corrupt(format!("{name}: {error}")))
 }
 
 /// Where the log begins and ends.
 pub(super) fn ends(row: &Row) -> Result<Ends, StoreError> {
     Ok(Ends {
-        horizon: point(row, ["horizon", "horizon_epoch", "horizon_digest"])?,
-        head: point(row, ["head", "epoch", "digest"])?,
+        horizon: point(row, ["horizon", "horizon_epoch", "horizon_overrules", "horizon_digest"])?,
+        head: point(row, ["head", "epoch", "overrules", "digest"])?,
     })
 }
 
-/// A point of the log, from its columns for the revision, the epoch and the digest.
-fn point(row: &Row, [at, epoch, digest_of]: [&str; 3]) -> Result<Point, StoreError> {
+/// A point of the log, from its columns.
+fn point(row: &Row, [at, epoch, overrules, led]: [&str; 4]) -> Result<Point, StoreError> {
     let store: &str = column(row, "store")?;
     Ok(Point {
         store: store.parse().map_err(|error| StoreError::Corrupt(format!("\"{store}\": {error}")))?,
         epoch: Epoch(count(row, epoch)?),
+        overrules: revision(row, overrules)?,
         revision: revision(row, at)?,
-        digest: digest(row, digest_of)?,
+        digest: digest(row, led)?,
     })
 }
 
@@ -132,6 +133,7 @@ pub(super) fn change(row: &Row) -> Result<Change, StoreError> {
     Ok(Change {
         revision: revision(row, "revision")?,
         epoch: Epoch(count(row, "epoch")?),
+        overrules: revision(row, "overrules")?,
         parent: digest(row, "parent")?,
         digest: digest(row, "digest")?,
         at: Timestamp::from_microsecond(column(row, "at")?).map_err(|error| StoreError::Corrupt(error.to_string()))?,

@@ -9,10 +9,15 @@ use sqlx::AssertSqlSafe;
 use super::{Connection, MIGRATIONS, TABLES, query, rows};
 use crate::StoreError;
 
+/// Whether there are tables of ours.
+pub(super) async fn is_there(connection: &mut Connection) -> Result<bool, StoreError> {
+    let tables = query(TABLES).fetch_one(connection).await?;
+    Ok(rows::column::<i64>(&tables, "tables")? > 0)
+}
+
 /// Which version of the tables is there; zero for none.
 async fn version(connection: &mut Connection) -> Result<usize, StoreError> {
-    let tables = query(TABLES).fetch_one(&mut *connection).await?;
-    if rows::column::<i64>(&tables, "tables")? == 0 {
+    if !is_there(connection).await? {
         return Ok(0);
     }
     let row = query("SELECT max(version) AS version FROM fleet_schema").fetch_one(connection).await?;

@@ -34,6 +34,13 @@ impl SqliteDsn {
         self.mode == Mode::Read
     }
 
+    /// The same file, for reading only.
+    #[must_use]
+    pub fn for_reading(self) -> Self {
+        let options = self.options.read_only(true).create_if_missing(false);
+        Self { options, mode: Mode::Read }
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {

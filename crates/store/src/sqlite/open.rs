@@ -95,6 +95,9 @@ async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
     if id != APPLICATION_ID && tables > 0 {
         return Err(StoreError::Foreign("the file is a database of another program".to_owned()));
     }
+    if tables > 0 && !schema::is_there(&mut connection).await? {
+        return Err(StoreError::Foreign("the file was made by an older version of this program".to_owned()));
+    }
     let current = schema::is_current(&mut connection).await?;
     connection.close().await?;
     if dsn.mode == Mode::Read && !current {

@@ -1,0 +1,255 @@
+//! What a server remembers of what it served, and what an operator can put back.
+
+use std::{fs, path::Path, process::Output, sync::Arc};
+
+use model::Revision;
+use serde_json::{Value, json};
+use store::{SqliteStore, Store as _};
+use tempfile::TempDir;
+
+use crate::harness::{Server, block_on, command, repository};
+
+const DEMO: &str = "demo-cluster-01.k8s.example.com";
+const KEPT: (&str, &str) = ("SNAPSHOT_FILE", "kept");
+const CRUD: (&str, &str) = ("API_MODE", "crud");
+
+fn folder() -> Arc<TempDir> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(repository("data/seed.json"), folder.path().join("seed.json")).unwrap();
+    Arc::new(folder)
+}
+
+fn start(folder: &Arc<TempDir>) -> Server {
+    Server::start_in(folder.clone(), &[CRUD, KEPT, ("SEED_FILE", "seed.json")])
+}
+
+/// Gives the demo cluster one more namespace.
+fn give(server: &Server, id: &str) {
+    assert_eq!(server.post("/namespaces", &json!({"id": id})).status, 201);
+    assert_eq!(server.put(&format!("/clusters/demo-cluster-01/namespaces/{id}"), &json!({})).status, 200);
+}
+
+/// The ids that the demo cluster is told, if it is told any.
+fn told(server: &Server) -> Option<Vec<String>> {
+    let answer = server.poll(DEMO, "namespaces");
+    let ids = |answer: Value| {
+        answer["inputs"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+    };
+    (answer.status == 200).then(|| ids(answer.json()))
+}
+
+fn store_is(server: &Server, status: &str) {
+    let metric = match status {
+        "diverged" => "\nflux_resourceset_store_diverged 1\n",
+        _ => "\nflux_resourceset_store_up 1\n",
+    };
+    server.wait_until(&format!("its store is {status}"), || server.get_open("/metrics").body.contains(metric));
+}
+
+/// Runs the server's command on the default database of a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder).args(arguments).output().unwrap()
+}
+
+fn must(folder: &Path, arguments: &[&str]) {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn refused(folder: &Path, arguments: &[&str], code: i32) -> String {
+    let output = run(folder, arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_was_served_is_served_while_the_store_is_away() {
+    let folder = folder();
+    let server = start(&folder);
+    give(&server, "one");
+    let before = server.poll(DEMO, "namespaces").body;
+    let database = server.database();
+    drop(server);
+    let aside = folder.path().join("aside");
+    fs::rename(&database, &aside).unwrap();
+    let settings = [CRUD, KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")];
+    let server = Server::start_in(folder.clone(), &settings);
+    assert_eq!(server.poll(DEMO, "namespaces").body, before);
+    assert_eq!(server.get_open("/ready").json()["store"], json!("unavailable"));
+    let refused = server.post("/namespaces", &json!({"id": "two"}));
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("store-unavailable")));
+    fs::rename(&aside, &database).unwrap();
+    store_is(&server, "following");
+    give(&server, "two");
+    assert_eq!(told(&server).unwrap().len(), 5);
+}
+
+#[test]
+fn two_servers_do_not_share_a_memory() {
+    let folder = folder();
+    let _server = start(&folder);
+    let output = command(folder.path()).env(KEPT.0, KEPT.1).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("SNAPSHOT_FILE kept: another server keeps its picture there"), "{told}");
+}
+
+/// The picture was being kept when the power went: what was not kept whole was not served.
+#[test]
+fn a_change_that_was_not_kept_whole_was_not_served() {
+    let folder = folder();
+    let server = start(&folder);
+    give(&server, "one");
+    let database = server.database();
+    drop(server);
+    let file = folder.path().join("kept");
+    let kept = fs::read(&file).unwrap();
+    fs::write(&file, &kept[..kept.len() - 5]).unwrap();
+    fs::remove_file(database).unwrap();
+    let server = Server::start_in(folder, &[KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")]);
+    assert_eq!(
+        server.get_open("/ready").json()["revision"],
+        json!(2),
+        "the assignment was not kept, the namespace was"
+    );
+    assert_eq!(told(&server).unwrap().len(), 3);
+}
+
+#[test]
+fn a_fleet_that_was_known_is_not_begun_anew() {
+    let folder = folder();
+    let server = start(&folder);
+    give(&server, "one");
+    let database = server.database();
+    drop(server);
+    fs::remove_file(database).unwrap();
+    fs::write(folder.path().join("kept"), "damaged").unwrap();
+    let server = Server::start_in(folder, &[CRUD, KEPT, ("SEED_FILE", "seed.json")]);
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(0), "no seed");
+    assert_eq!(server.poll(DEMO, "namespaces").status, 404);
+    assert!(server.log().contains("the kept picture is not used"), "{}", server.log());
+}
+
+#[test]
+fn a_picture_of_another_fleet_is_not_served() {
+    let (one, other) = (folder(), folder());
+    drop(start(&one));
+    drop(start(&other));
+    fs::copy(other.path().join("kept"), one.path().join("kept")).unwrap();
+    let server = Server::launch(one, &[CRUD, KEPT]);
+    store_is(&server, "diverged");
+    assert_eq!((told(&server), server.get_open("/ready").status), (None, 503));
+}
+
+/// A log that lost its end, grew past it and forgot that, while the server was off.
+#[test]
+fn another_history_is_known_by_what_is_left_of_its_past() {
+    let folder = folder();
+    let server = start(&folder);
+    must(folder.path(), &["backup", "older"]);
+    give(&server, "one");
+    give(&server, "two");
+    let (before, database) = (told(&server), server.database());
+    drop(server);
+    must(folder.path(), &["restore", "--replace", "older"]);
+    let other = Server::start_in(folder.clone(), &[CRUD]);
+    for id in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(other.post("/namespaces", &json!({"id": id})).status, 201);
+    }
+    drop(other);
+    let dsn = format!("sqlite://{}?mode=rw", database.display()).parse().unwrap();
+    block_on(async { SqliteStore::open(&dsn).await.unwrap().prune(Revision(6)).await.unwrap() });
+    let server = start(&folder);
+    store_is(&server, "diverged");
+    assert_eq!(told(&server), before);
+    assert_eq!(server.get("/changes").json()["code"], json!("store-diverged"), "the past is not that of the present");
+}
+
+/// A server that has served more than the operator saw holds on to it.
+#[test]
+fn a_word_reaches_those_who_served_no_more_than_was_seen() {
+    let folder = folder();
+    let writer = start(&folder);
+    must(folder.path(), &["backup", "older"]);
+    give(&writer, "one");
+    let url = format!("sqlite://{}?mode=rwc", writer.database().display());
+    let reader = Server::start(&[("DATABASE_URL", &url), KEPT]);
+    let before = told(&reader);
+    assert_eq!(before.as_ref().map(Vec::len), Some(4));
+    drop(writer);
+    must(folder.path(), &["restore", "--replace", "older"]);
+    // This one remembers nothing.
+    let writer = Server::start_in(folder, &[CRUD]);
+    assert_eq!(told(&writer).unwrap().len(), 3);
+    store_is(&reader, "diverged");
+    let digest = writer.get("/store").json()["log"]["digest"].as_str().unwrap().to_owned();
+    let accept = |more: &str| writer.post(&format!("/store/accept?expected_digest={digest}{more}"), &json!({}));
+    let refused = accept("");
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("not-diverged")), "{}", refused.body);
+    assert_eq!(accept("&served=2").json()["overrules"], json!(2));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!((told(&reader), reader.get_open("/ready").json()["store"].clone()), (before, json!("diverged")));
+    let digest = writer.get("/store").json()["log"]["digest"].as_str().unwrap().to_owned();
+    let served = reader.get("/store").json()["picture"]["revision"].clone();
+    let accepted = writer.post(&format!("/store/accept?expected_digest={digest}&served={served}"), &json!({}));
+    assert_eq!(accepted.status, 200, "{}", accepted.body);
+    assert_eq!(accepted.headers["x-revision"], "3");
+    store_is(&reader, "following");
+    assert_eq!(told(&reader).unwrap().len(), 3);
+}
+
+#[test]
+fn a_backup_is_whole_or_not_there() {
+    let folder = folder();
+    let path = folder.path();
+    assert!(refused(path, &["backup", "file"], 1).contains("No such file"), "a wrong address makes no store");
+    assert!(!path.join("data").exists() && !path.join("file").exists());
+    let server = start(&folder);
+    give(&server, "one");
+    must(path, &["backup", "file"]);
+    let piped = run(path, &["backup", "-"]);
+    assert_eq!(piped.stdout, fs::read(path.join("file")).unwrap());
+    assert_eq!(run(path, &["backup", "/dev/full"]).status.code(), Some(1));
+    assert!(refused(path, &["backup", "missing/file"], 1).contains("missing"));
+    let memory = command(path).args(["backup", "other"]).env("STORE_BACKEND", "memory").output().unwrap();
+    assert_eq!(memory.status.code(), Some(2));
+    // Nothing half-made is left.
+    let left: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        left.iter().all(|name| ["seed.json", "data", "kept", "kept.lock", "file"].contains(&name.to_str().unwrap()))
+    );
+
+    assert!(refused(path, &["restore", "file"], 1).contains("the store has a log already"));
+    assert!(refused(path, &["restore", "--replace", "seed.json"], 1).contains("seed.json: it is no log"));
+    fs::write(path.join("cut"), &piped.stdout[..piped.stdout.len() - 9]).unwrap();
+    assert!(refused(path, &["restore", "--replace", "cut"], 1).contains("cut: it is cut short"));
+    assert_eq!(told(&server).unwrap().len(), 4);
+    // Into a new file, with the whole past.
+    let copy = command(path)
+        .args(["restore", "-"])
+        .env("DATABASE_URL", "sqlite://copy.db?mode=rwc")
+        .stdin(fs::File::open(path.join("file")).unwrap())
+        .output()
+        .unwrap();
+    assert!(copy.status.success(), "{}", String::from_utf8_lossy(&copy.stderr));
+    let copy = Server::start_in(folder.clone(), &[CRUD, ("DATABASE_URL", "sqlite://copy.db")]);
+    assert_eq!(copy.poll(DEMO, "namespaces").body, server.poll(DEMO, "namespaces").body);
+    assert_eq!(copy.get("/changes").json(), server.get("/changes").json());
+}
+
+#[test]
+fn a_file_of_an_older_program_is_left_alone() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("data")).unwrap();
+    let file = folder.path().join("data/flux-resourceset.db");
+    block_on(async {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        for statement in ["PRAGMA application_id = 0x66727331", "CREATE TABLE changes (revision INTEGER)"] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        sqlx::Connection::close(connection).await.unwrap();
+    });
+    let told = refused(folder.path(), &[], 1);
+    assert!(told.contains("the file was made by an older version of this program"), "{told}");
+}

@@ -1,0 +1,98 @@
+//! A disk is full.
+
+use std::{os::unix::fs::chown, sync::Arc};
+
+use harness::{Postgres, SmallDisk};
+use serde_json::json;
+
+use crate::{
+    server::Server,
+    world::{all_is_well, answers, converge, load, seed, start, start_again, wait_until_ready},
+};
+
+/// Changes are refused, and taken again once there is room; polls go on, and nothing is lost.
+fn survives_a_full_disk(server: &Server, disk: &SmallDisk) {
+    for at in 1..5 {
+        assert_eq!(server.put(&format!("/clusters/c1/namespaces/n{at}"), &json!({})).status, 200);
+    }
+    let before = answers(server);
+    let loads = load(&[server], 200);
+    disk.fill();
+    let large = json!({"annotations": {"text": "x".repeat(100_000)}});
+    let refused = server.patch("/namespaces/n1", &large);
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("store-unavailable")), "{}", refused.body);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(answers(server) == before);
+    disk.free();
+    server.wait_until("changes are taken again", || server.put("/clusters/c1/namespaces/n5", &json!({})).status == 200);
+    assert!(answers(server)["/api/v2/flux/clusters/c1.example/namespaces"].contains("\"n5\""));
+    all_is_well(loads);
+}
+
+#[test]
+fn the_disk_of_a_sqlite_file() {
+    let Some(disk) = SmallDisk::mount(8) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seed.json"), seed().to_string()).unwrap();
+    let url = format!("sqlite://{}/log.db?mode=rwc", disk.path().display());
+    let settings = [("DATABASE_URL", url.as_str()), ("API_MODE", "crud"), ("SEED_FILE", "seed.json")];
+    let server = Server::launch(Arc::new(folder), &settings);
+    wait_until_ready(&server);
+    survives_a_full_disk(&server, &disk);
+    let (folder, before) = (server.folder().clone(), answers(&server));
+    drop(server);
+    let server = Server::launch(folder, &settings);
+    wait_until_ready(&server);
+    assert!(answers(&server) == before);
+}
+
+#[test]
+fn the_disk_of_the_database() {
+    let Some(disk) = SmallDisk::mount(16) else { return };
+    let postgres = Postgres::start();
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(postgres.folder()).unwrap());
+    let place = disk.path().join("space");
+    std::fs::create_dir(&place).unwrap();
+    chown(disk.path(), Some(owner), None).unwrap();
+    chown(&place, Some(owner), None).unwrap();
+    postgres.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
+    postgres.sql("postgres", "CREATE DATABASE fleet TABLESPACE small");
+    let server = start(&postgres.url("fleet"), "crud");
+    survives_a_full_disk(&server, &disk);
+    let server = start_again(server, &postgres.url("fleet"), "crud");
+    converge(&[&server], &postgres.url("fleet"));
+}
+
+/// A picture that cannot be kept is served, and what would be older is not kept either.
+#[test]
+fn the_disk_of_the_snapshot() {
+    let Some(disk) = SmallDisk::mount(2) else { return };
+    let postgres = Postgres::start();
+    let url = postgres.database();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seed.json"), seed().to_string()).unwrap();
+    let file = disk.path().join("snapshot");
+    let settings = [
+        ("DATABASE_URL", url.as_str()),
+        ("API_MODE", "crud"),
+        ("SEED_FILE", "seed.json"),
+        ("SNAPSHOT_FILE", file.to_str().unwrap()),
+    ];
+    let server = Server::launch(Arc::new(folder), &settings);
+    wait_until_ready(&server);
+    assert!(file.exists());
+    disk.fill();
+    let large = json!({"annotations": {"text": "x".repeat(100_000)}});
+    assert_eq!(server.patch("/namespaces/n1", &large).status, 200);
+    assert!(!file.exists(), "it would be an older picture");
+    assert!(server.log().contains("the picture is served and not kept"), "{}", server.log());
+    disk.free();
+    assert_eq!(server.put("/clusters/c1/namespaces/n1", &json!({})).status, 200);
+    assert!(file.exists(), "and kept again");
+    let (folder, before) = (server.folder().clone(), answers(&server));
+    drop(server);
+    postgres.stop();
+    let server = Server::launch(folder, &settings);
+    wait_until_ready(&server);
+    assert!(answers(&server) == before);
+}

@@ -1,0 +1,20 @@
+//! What happens when something breaks: real servers, a real PostgreSQL, and the fault itself.
+//!
+//! After each: nothing acknowledged is lost, no answer got shorter, and all replicas are equal in the end. These take
+//! minutes, so `make faults` runs them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "faults take time")]
+#![allow(clippy::print_stdout, reason = "what was shown is told")]
+
+#[path = "../api/harness.rs"]
+#[allow(dead_code, reason = "shared with the tests of the API")]
+mod server;
+
+mod crashes;
+mod disks;
+mod failovers;
+mod networks;
+mod outages;
+mod replicas;
+mod roles;
+mod world;

@@ -1,0 +1,70 @@
+//! The network between a server and its database.
+
+use std::{thread, time::Duration};
+
+use harness::{Postgres, Proxy};
+use serde_json::json;
+
+use crate::world::{Writing, all_is_well, converge, load, nothing_is_lost, start, wait_for_store};
+
+/// An address of the same database that leads through a proxy.
+fn through(proxy: &Proxy, postgres: &Postgres, url: &str) -> String {
+    url.replace(&format!(":{}/", postgres.port()), &format!(":{}/", proxy.port()))
+}
+
+/// Packets are swallowed, in both directions, and nobody is told. Afterwards, connections from before are well again, or
+/// dead for ever.
+#[test]
+fn a_network_that_is_cut() {
+    let postgres = Postgres::shared();
+    let url = postgres.database();
+    let proxy = Proxy::to(postgres.port());
+    let cut_off = through(&proxy, postgres, &url);
+    let (near, far, far_writer) = (start(&url, "crud"), start(&cut_off, "read-only"), start(&cut_off, "crud"));
+    let loads = load(&[&near, &far, &far_writer], 600);
+    let writing = Writing::start(vec![near.address().to_owned()]);
+    for heal in [Proxy::heal as fn(&Proxy), Proxy::heal_silently] {
+        writing.wait_for_more(20);
+        proxy.cut();
+        let refused = far_writer.put("/clusters/c1/namespaces/n399", &json!({}));
+        assert_eq!(refused.status, 503, "{}", refused.body);
+        wait_for_store(&far, "unavailable");
+        writing.wait_for_more(20);
+        heal(&proxy);
+        wait_for_store(&far, "following");
+        far_writer.wait_until("changes are taken again", || {
+            far_writer.put("/clusters/c2/namespaces/n398", &json!({})).status == 200
+        });
+        assert_eq!(far_writer.request("DELETE", "/clusters/c11/namespaces/n0", Some("Bearer read-token")).status, 403);
+    }
+    let acknowledged = writing.finish();
+    converge(&[&near, &far, &far_writer], &url);
+    all_is_well(loads);
+    nothing_is_lost(&url, &acknowledged);
+}
+
+/// Every packet takes its time: changes are slow or refused, polls are not.
+#[test]
+fn a_database_that_is_slow() {
+    let postgres = Postgres::shared();
+    let url = postgres.database();
+    let proxy = Proxy::to(postgres.port());
+    let slow = through(&proxy, postgres, &url);
+    let (near, far) = (start(&url, "crud"), start(&slow, "crud"));
+    let loads = load(&[&near, &far], 400);
+    proxy.slow(Duration::from_millis(60));
+    let writing = Writing::start(vec![near.address().to_owned(), far.address().to_owned()]);
+    writing.wait_for_more(30);
+    // So slow that nothing comes in time.
+    proxy.slow(Duration::from_secs(4));
+    wait_for_store(&far, "unavailable");
+    assert_eq!(far.put("/clusters/c1/namespaces/n399", &json!({})).status, 503);
+    thread::sleep(Duration::from_secs(2));
+    proxy.slow(Duration::ZERO);
+    proxy.heal();
+    writing.wait_for_more(30);
+    let acknowledged = writing.finish();
+    converge(&[&near, &far], &url);
+    all_is_well(loads);
+    nothing_is_lost(&url, &acknowledged);
+}

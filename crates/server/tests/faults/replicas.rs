@@ -1,0 +1,96 @@
+//! Many servers, one database.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use harness::Postgres;
+use serde_json::json;
+
+use crate::{
+    server::Server,
+    world::{CLUSTERS, converge, launch, log, nothing_is_lost, start, wait_until_ready},
+};
+
+#[test]
+fn ten_servers_start_at_once_on_a_blank_database() {
+    let url = Postgres::shared().database();
+    let servers: Vec<_> = (0..10).map(|at| launch(&url, if at % 2 == 0 { "crud" } else { "read-only" })).collect();
+    servers.iter().for_each(wait_until_ready);
+    converge(&servers.iter().collect::<Vec<_>>(), &url);
+    assert_eq!(log(&url).len(), 1, "the seed is one change, made once");
+    assert_eq!(servers[0].patch("/clusters/c0", &json!({"environment": "qa"})).status, 200);
+    converge(&servers.iter().collect::<Vec<_>>(), &url);
+}
+
+/// Two that write and three that read, four writers, 500 random changes each.
+#[test]
+fn writers_on_several_servers_end_in_one_truth() {
+    let url = Postgres::shared().database();
+    let writers = [start(&url, "crud"), start(&url, "crud")];
+    let readers = [start(&url, "read-only"), start(&url, "read-only"), start(&url, "read-only")];
+    let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let acknowledged: Vec<_> = thread::scope(|scope| {
+        let tasks: Vec<_> = (0..4_u64)
+            .map(|writer| {
+                let (server, made, refused) = (&writers[usize::try_from(writer % 2).unwrap()], &made, &refused);
+                scope.spawn(move || {
+                    let mut chance = Chance(writer + 1);
+                    let mut acknowledged = Vec::new();
+                    for turn in 0..500 {
+                        let request = format!("writer-{writer}-{turn}");
+                        let answer = random_change(server, &mut chance, &request);
+                        assert!([200, 201, 404, 409, 410, 422].contains(&answer.0), "{answer:?}");
+                        let count = if answer.0 < 300 { made } else { refused };
+                        count.fetch_add(1, Ordering::Relaxed);
+                        acknowledged.extend(answer.1.map(|revision| (revision, request)));
+                    }
+                    acknowledged
+                })
+            })
+            .collect();
+        tasks.into_iter().flat_map(|task| task.join().unwrap()).collect()
+    });
+    assert!(made.load(Ordering::Relaxed) > 1_000, "most changes are possible");
+    nothing_is_lost(&url, &acknowledged);
+    let all: Vec<_> = writers.iter().chain(&readers).collect();
+    converge(&all, &url);
+}
+
+/// Numbers that look random and are the same every time.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// The status of a change and, if it did something, its revision.
+fn random_change(server: &Server, chance: &mut Chance, request: &str) -> (u16, Option<u64>) {
+    let clusters = CLUSTERS as u64;
+    let (cluster, namespace) = (chance.below(clusters), chance.below(40));
+    let (method, path, body) = match chance.below(8) {
+        0..=2 => ("PUT", format!("/clusters/c{cluster}/namespaces/n{namespace}"), json!({})),
+        3 => ("DELETE", format!("/clusters/c{cluster}/namespaces/n{namespace}"), json!(null)),
+        4 => ("PATCH", format!("/namespaces/n{namespace}"), json!({"labels": {"at": chance.below(1_000).to_string()}})),
+        5 => (
+            "PATCH",
+            format!("/clusters/c{cluster}/patches/podinfo"),
+            json!({"replicaCount": chance.below(9).to_string()}),
+        ),
+        6 => ("DELETE", format!("/namespaces/n{}", 300 + chance.below(50)), json!(null)),
+        _ => ("POST", "/namespaces".to_owned(), json!({"id": format!("n{}", 300 + chance.below(50))})),
+    };
+    let answer = server.write(method, &path, &body, &[("x-request-id", request)]);
+    let revision = answer.headers.get("x-revision").map(|value| value.to_str().unwrap().parse().unwrap());
+    // Where there was nothing to do, the revision is somebody else's.
+    let did_something = answer.status < 300 && revision.is_some_and(|at: u64| made_by(server, at) == request);
+    (answer.status, revision.filter(|_| did_something))
+}
+
+fn made_by(server: &Server, revision: u64) -> String {
+    server.get(&format!("/changes/{revision}")).json()["request_id"].as_str().unwrap_or_default().to_owned()
+}

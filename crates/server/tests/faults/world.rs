@@ -1,0 +1,244 @@
+//! A small fleet on a PostgreSQL, and those who change it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use harness::{Load, READ, Report};
+use model::Revision;
+use serde_json::{Value, json};
+use store::{PostgresStore, Store as _, Tables, Timeouts};
+
+use crate::server::{Server, block_on};
+
+pub(crate) const CLUSTERS: usize = 12;
+const NAMESPACES: usize = 400;
+const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
+
+/// A fleet in which every cluster has one namespace and one component.
+pub(crate) fn seed() -> Value {
+    let cluster = |at: usize| {
+        json!({
+            "cluster_name": format!("c{at}"), "cluster_dns": dns(at), "environment": "dev",
+            "platform_components": [{"id": "podinfo"}], "namespaces": [{"id": "n0"}],
+        })
+    };
+    json!({
+        "platform_components": [{"id": "podinfo", "component_path": "podinfo", "oci_url": "oci://registry.example/podinfo",
+            "oci_tag": "1.0.0"}],
+        "namespaces": (0..NAMESPACES).map(|at| json!({"id": format!("n{at}")})).collect::<Vec<_>>(),
+        "clusters": (0..CLUSTERS).map(cluster).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn dns(cluster: usize) -> String {
+    format!("c{cluster}.example")
+}
+
+/// What the clusters poll.
+pub(crate) fn polls() -> Vec<String> {
+    let of = |at| TYPES.map(|ty| format!("/api/v2/flux/clusters/{}/{ty}", dns(at)));
+    (0..CLUSTERS).flat_map(of).collect()
+}
+
+/// The settings of a server of this fleet.
+pub(crate) fn settings<'a>(url: &'a str, mode: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("DATABASE_URL", url),
+        ("API_MODE", mode),
+        ("SEED_FILE", "seed.json"),
+        ("SNAPSHOT_FILE", "snapshot"),
+        ("DATABASE_POOL_TIMEOUT", "2s"),
+        ("DATABASE_STATEMENT_TIMEOUT", "2s"),
+    ]
+}
+
+/// Starts a server and does not wait until it is ready.
+pub(crate) fn launch(url: &str, mode: &str) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seed.json"), seed().to_string()).unwrap();
+    Server::launch(Arc::new(folder), &settings(url, mode))
+}
+
+/// Starts a server.
+pub(crate) fn start(url: &str, mode: &str) -> Server {
+    let server = launch(url, mode);
+    wait_until_ready(&server);
+    server
+}
+
+/// Starts it again where it was, with its files.
+pub(crate) fn start_again(server: Server, url: &str, mode: &str) -> Server {
+    let folder = server.folder().clone();
+    drop(server);
+    let server = Server::launch(folder, &settings(url, mode));
+    wait_until_ready(&server);
+    server
+}
+
+pub(crate) fn wait_until_ready(server: &Server) {
+    server.wait_until("it is ready", || server.get_open("/ready").status == 200);
+}
+
+pub(crate) fn wait_for_store(server: &Server, status: &str) {
+    server.wait_until(&format!("its store is {status}"), || server.get_open("/ready").json()["store"] == status);
+}
+
+/// Every answer of a server.
+pub(crate) fn answers(server: &Server) -> BTreeMap<String, String> {
+    let answer = |path: String| {
+        let answer = server.get(&path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        (path, answer.body)
+    };
+    polls().into_iter().map(answer).collect()
+}
+
+/// Waits until all servers are at the head of the log, and says that they answer alike.
+pub(crate) fn converge(servers: &[&Server], url: &str) {
+    let head = log(url).last().map_or(Revision::ZERO, |(revision, _)| *revision);
+    for server in servers {
+        server.wait_until("it has caught up", || {
+            let ready = server.get_open("/ready").json();
+            ready["store"] == "following" && ready["revision"] == json!(head)
+        });
+    }
+    let first = answers(servers[0]);
+    for server in &servers[1..] {
+        assert!(answers(server) == first, "two replicas answer differently");
+    }
+}
+
+/// The whole log: each revision with the request that made it.
+pub(crate) fn log(url: &str) -> Vec<(Revision, Option<String>)> {
+    let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
+    let changes = block_on(async {
+        let store = PostgresStore::open(&url.parse().unwrap(), 1, timeouts, Tables::Found).await.unwrap();
+        store.changes_after(Revision::ZERO, u32::MAX).await.unwrap().changes
+    });
+    changes.into_iter().map(|change| (change.revision, change.request_id)).collect()
+}
+
+/// Says that the log has no gap and holds every change that was acknowledged, once.
+pub(crate) fn nothing_is_lost(url: &str, acknowledged: &[(u64, String)]) {
+    let log = log(url);
+    let revisions: Vec<_> = log.iter().map(|(revision, _)| revision.0).collect();
+    assert_eq!(revisions, (1..=log.len() as u64).collect::<Vec<_>>(), "the log has a gap");
+    let made: BTreeMap<_, _> = log.iter().map(|(revision, request)| (revision.0, request.as_deref())).collect();
+    for (revision, request) in acknowledged {
+        assert_eq!(made.get(revision), Some(&Some(request.as_str())), "revision {revision} was acknowledged");
+    }
+}
+
+/// Polls every path of each server on its own, so that a replica that lags is not taken for one that went back.
+pub(crate) fn load(servers: &[&Server], per_second: u32) -> Vec<Load> {
+    let each = per_second / u32::try_from(servers.len()).unwrap();
+    servers.iter().map(|server| Load::start(vec![server.address().to_owned()], polls(), READ, each)).collect()
+}
+
+/// Ends loads of which every request must have been answered, by nothing shorter.
+pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<Report> {
+    let reports: Vec<_> = loads.into_iter().map(Load::finish).collect();
+    for report in &reports {
+        assert!(report.failed.is_empty(), "{:?}", report.failed);
+        assert!(report.shorter.is_empty(), "{:?}", report.shorter);
+        assert!(report.ok > 0);
+    }
+    reports
+}
+
+/// Changes that only add, one after another, until it is told to stop.
+pub(crate) struct Writing {
+    over: Arc<AtomicBool>,
+    done: Arc<Mutex<Vec<(u64, String)>>>,
+    made: Arc<AtomicU64>,
+    refused: Arc<AtomicU64>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Writing {
+    /// Gives clusters one namespace after another, by these servers in turn. What is refused is tried again.
+    pub(crate) fn start(addresses: Vec<String>) -> Self {
+        let (over, done) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (made, refused) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let writer = thread::spawn({
+            let (over, done, made, refused) = (over.clone(), done.clone(), made.clone(), refused.clone());
+            move || {
+                let places =
+                    (1..NAMESPACES).flat_map(|namespace| (0..CLUSTERS).map(move |cluster| (cluster, namespace)));
+                for (turn, (cluster, namespace)) in places.enumerate() {
+                    let path = format!("/clusters/c{cluster}/namespaces/n{namespace}");
+                    let request = format!("request-{turn}");
+                    let mut tries = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        let address = &addresses[turn % addresses.len()];
+                        if let Some(revision) = assign(address, &path, &request) {
+                            made.fetch_add(1, Ordering::Relaxed);
+                            // What was refused may have been made all the same; then there was nothing to do now.
+                            if tries == 0 {
+                                done.lock().unwrap().push((revision, request));
+                            }
+                            break;
+                        }
+                        tries += 1;
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                }
+            }
+        });
+        Self { over, done, made, refused, writer: Some(writer) }
+    }
+
+    /// How many changes were acknowledged so far.
+    pub(crate) fn so_far(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// How many were refused so far.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Waits for some more changes.
+    pub(crate) fn wait_for_more(&self, count: u64) {
+        let target = self.so_far() + count;
+        harness::eventually("changes go on", &mut || self.so_far() >= target);
+    }
+
+    /// Ends it, and tells what was acknowledged.
+    pub(crate) fn finish(mut self) -> Vec<(u64, String)> {
+        self.over.store(true, Ordering::Relaxed);
+        self.writer.take().unwrap().join().unwrap();
+        self.done.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The revision of the change, if it was acknowledged.
+fn assign(address: &str, path: &str, request: &str) -> Option<u64> {
+    let config =
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(30)));
+    let agent: ureq::Agent = config.build().into();
+    let answer = agent
+        .put(format!("http://{address}{path}"))
+        .header("authorization", "Bearer write-token")
+        .header("x-request-id", request)
+        .send("{}");
+    let answer = answer.ok()?;
+    if answer.status() == 503 {
+        assert!(answer.headers().contains_key("retry-after"), "{path} is refused without a time to come back");
+    }
+    (answer.status() == 200).then(|| answer.headers()["x-revision"].to_str().unwrap().parse().unwrap())
+}
