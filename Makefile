@@ -2,7 +2,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup format lint unit doc generate firestone schemathesis render faults e2e book deny clean
+.PHONY: help run test setup format lint unit doc generate firestone schemathesis render faults bench bench-smoke e2e book deny clean
 .PHONY: docker-build kind-create kind-demo demo demo-local cli-demo-port-forward cli-demo kind-delete
 
 help: ## Show the targets
@@ -42,6 +42,12 @@ render: setup ## Let the real Flux Operator's tool render what clusters get
 
 faults: setup ## Break the database, the network, the disks and the servers, and see that nothing is lost
 	tools/faults
+
+bench: setup ## Measure, beside what it stands on and in one run
+	tools/bench
+
+bench-smoke: setup ## See that the measurements work
+	tools/bench --smoke
 
 e2e: setup ## Prove it all on the real Flux Operator and Kubernetes, on loopback
 	tools/e2e

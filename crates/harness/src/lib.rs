@@ -127,11 +127,16 @@ impl Drop for Running {
 }
 
 /// Waits for something that must come soon.
-#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
 pub fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
+    eventually_or(&|| what.to_owned(), is);
+}
+
+/// Waits for something that must come soon; what did not come is told as it is in the end.
+#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
+pub fn eventually_or(what: &dyn Fn() -> String, is: &mut dyn FnMut() -> bool) {
     let start = Instant::now();
     while !is() {
-        assert!(start.elapsed() < LONG, "it never came to be that {what}");
+        assert!(start.elapsed() < LONG, "it never came to be that {}", what());
         thread::sleep(Duration::from_millis(10));
     }
 }

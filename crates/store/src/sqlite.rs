@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
+    pool::PoolConnection,
     query::Query,
     sqlite::{SqliteArguments, SqliteError, SqliteRow as Row},
 };
@@ -54,10 +55,35 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Begins to write, with the lock that all writers of the file share.
-    async fn write(&self) -> Result<sqlx::Transaction<'static, Sqlite>, StoreError> {
+    async fn write(&self) -> Result<Work, StoreError> {
         self.place.check()?;
         let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
-        Ok(self.writer.as_ref().ok_or_else(read_only)?.begin_with("BEGIN IMMEDIATE").await?)
+        let mut work = Work { connection: self.writer.as_ref().ok_or_else(read_only)?.acquire().await?, done: false };
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *work.connection).await?;
+        Ok(work)
+    }
+}
+
+/// A transaction that writes. Dropped, it never was: a connection on which something failed is thrown away, since a failure
+/// such as a full disk leaves it in a state that nobody knows.
+struct Work {
+    connection: PoolConnection<Sqlite>,
+    done: bool,
+}
+
+impl Work {
+    async fn end(mut self, how: &'static str) -> Result<(), StoreError> {
+        sqlx::raw_sql(how).execute(&mut *self.connection).await?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.done {
+            self.connection.close_on_drop();
+        }
     }
 }
 
@@ -73,11 +99,13 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
-        let mut transaction = self.write().await?;
-        if !append::write(&mut transaction, change).await? {
-            return Err(AppendError::Conflict { head: log::ends(&mut transaction).await?.head });
+        let mut work = self.write().await?;
+        if !append::write(&mut work.connection, change).await? {
+            let head = log::ends(&mut work.connection).await?.head;
+            work.end("ROLLBACK").await?;
+            return Err(AppendError::Conflict { head });
         }
-        transaction.commit().await?;
+        work.end("COMMIT").await?;
         self.appended.notify_one();
         Ok(())
     }
@@ -113,16 +141,16 @@ impl Store for SqliteStore {
     }
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
-        let mut transaction = self.write().await?;
-        let pruned = log::prune(&mut transaction, horizon).await?;
-        transaction.commit().await?;
+        let mut work = self.write().await?;
+        let pruned = log::prune(&mut work.connection, horizon).await?;
+        work.end("COMMIT").await?;
         Ok(pruned)
     }
 
     async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
-        let mut transaction = self.write().await?;
-        let head = log::restore(&mut transaction, base, changes, replace).await?;
-        transaction.commit().await.map_err(StoreError::from)?;
+        let mut work = self.write().await?;
+        let head = log::restore(&mut work.connection, base, changes, replace).await?;
+        work.end("COMMIT").await?;
         Ok(head)
     }
 

@@ -170,7 +170,7 @@ impl Server {
 
     /// Waits for something that must come soon.
     pub(crate) fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
-        eventually(&format!("{what}; the log says: {}", self.log()), &mut is);
+        harness::eventually_or(&|| format!("{what}; the log says: {}", self.log()), &mut is);
     }
 
     pub(crate) fn signal(&self, signal: signal::Signal) {
