@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "what was shown is told")]
 
 #[path = "../api/harness.rs"]
-#[allow(dead_code, reason = "shared with the tests of the API")]
+#[allow(dead_code, unused_imports, reason = "shared with the tests of the API")]
 mod server;
 
 mod crashes;

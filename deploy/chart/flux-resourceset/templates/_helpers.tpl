@@ -63,7 +63,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
     secretKeyRef:
       name: {{ include "flux-resourceset.database" . }}
       key: url
-# The last picture. A server that is restarted while the database is away serves it.
+# The last picture, of this server alone. If it is restarted while the database is away it serves that, unless it was down
+# for longer than SNAPSHOT_MAX_AGE (1h).
 - name: SNAPSHOT_FILE
   value: /var/lib/flux-resourceset/snapshot
 {{- range $name, $value := dict

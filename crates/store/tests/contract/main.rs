@@ -1,6 +1,8 @@
 //! The promise of a store, as one suite that runs on every backend.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod archives;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::poll_fn,
@@ -8,13 +10,13 @@ use std::{
     task::Poll,
 };
 
+use archives::{a_log_is_moved_whole, a_log_is_replaced_only_where_that_is_meant, no_damage_to_a_file_goes_unnoticed};
 use harness::Postgres;
 use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Op, Origin, Point, Revision, State, Write};
 use store::{
-    AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, RestoreError, SqliteStore, Store, StoreError,
-    Tables, Timeouts,
-    archive::{Archive, back_up},
+    AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, SqliteStore, Store, StoreError, Tables,
+    Timeouts,
 };
 
 /// A change of namespaces after a point, told by id and operation.
@@ -288,73 +290,6 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     assert_eq!(store.load().await.unwrap().documents.len(), 10_000);
     let tail = store.changes_after(Revision::ZERO, 1).await.unwrap();
     assert_eq!(tail.changes[0].writes.len(), 10_000);
-}
-
-async fn backed_up(store: &dyn Store) -> Vec<u8> {
-    let mut file = Vec::new();
-    assert_eq!(back_up(store, &mut file, |_, _| {}).await.unwrap(), head(store).await);
-    file
-}
-
-async fn restore(store: &dyn Store, file: &[u8], replace: bool) -> Result<Point, RestoreError> {
-    let (picture, mut changes) = Archive::open(file)?;
-    store.restore(picture, &mut changes, replace).await
-}
-
-/// Pruned and grown again, with documents of all states.
-async fn some_history(store: &dyn Store) {
-    for (at, op) in (1..).zip([put("1"), retire("2"), put("3"), Op::Remove, put("5"), put("6")]) {
-        append(store, &[("a", op), (&format!("n{at}"), put("{}"))]).await;
-    }
-    store.prune(Revision(2)).await.unwrap();
-}
-
-async fn a_log_is_moved_whole(store: Arc<dyn Store>) {
-    let source = MemoryStore::default();
-    some_history(&source).await;
-    let file = backed_up(&source).await;
-    assert_eq!(restore(&*store, &file, false).await.unwrap(), head(&source).await);
-    assert_eq!(store.load().await.unwrap(), source.load().await.unwrap());
-    assert_eq!(store.ends().await.unwrap(), source.ends().await.unwrap());
-    for at in 2..=6 {
-        assert_eq!(store.load_at(Revision(at)).await.unwrap(), source.load_at(Revision(at)).await.unwrap(), "{at}");
-    }
-    // It goes on where it was, and back the other way.
-    append(&*store, &[("b", put("{}"))]).await;
-    let back = MemoryStore::default();
-    restore(&back, &backed_up(&*store).await, false).await.unwrap();
-    assert_eq!(back.load().await.unwrap(), store.load().await.unwrap());
-}
-
-async fn a_log_is_replaced_only_where_that_is_meant(store: Arc<dyn Store>) {
-    some_history(&*store).await;
-    let (file, older) = (backed_up(&*store).await, head(&*store).await);
-    append(&*store, &[("late", put("{}"))]).await;
-    let present = store.load().await.unwrap();
-    let refused = restore(&*store, &file, false).await;
-    assert!(matches!(refused, Err(RestoreError::NotEmpty { head }) if head == present.point), "{refused:?}");
-    // A file that fails on its way leaves everything as it was.
-    let mut lines: Vec<_> = file.split_inclusive(|byte| *byte == b'\n').collect();
-    lines.pop();
-    let cut = lines.concat();
-    let refused = restore(&*store, &cut, true).await;
-    assert!(matches!(refused, Err(RestoreError::Archive(_))), "{refused:?}");
-    assert_eq!(store.load().await.unwrap(), present);
-    assert_eq!(restore(&*store, &file, true).await.unwrap(), older);
-    assert_eq!(store.load().await.unwrap().point, older);
-}
-
-async fn no_damage_to_a_file_goes_unnoticed(store: Arc<dyn Store>) {
-    some_history(&*store).await;
-    let file = backed_up(&*store).await;
-    let into = MemoryStore::default();
-    for at in (0..file.len()).step_by(7) {
-        let mut damaged = file.clone();
-        damaged[at] ^= 1;
-        assert!(restore(&into, &damaged, true).await.is_err(), "the byte at {at}");
-        assert!(restore(&into, &file[..at], true).await.is_err(), "cut at {at}");
-    }
-    restore(&into, &file, true).await.unwrap();
 }
 
 macro_rules! promises {
