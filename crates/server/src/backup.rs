@@ -53,7 +53,8 @@ async fn write(store: &dyn Store, to: impl io::Write + Send) -> Result<model::Po
 /// Puts the log of a store back from a file: whole, or not at all.
 pub async fn restore(backend: &Backend, file: &Path, replace: bool) -> Result<(), Fatal> {
     let mut from = if is_standard(file) {
-        let mut spooled = tempfile::tempfile().map_err(Fatal::other)?;
+        let needed = |error| Fatal::Other(format!("a temporary file is needed, and TMPDIR says where: {error}"));
+        let mut spooled = tempfile::tempfile().map_err(needed)?;
         io::copy(&mut io::stdin().lock(), &mut spooled).map_err(|error| place(file, error))?;
         spooled
     } else {

@@ -56,6 +56,8 @@ pub(crate) struct SnapshotFile {
     served: Option<Timestamp>,
     /// When the lock was last told that it still is.
     beat: Timestamp,
+    /// When the picture was last written, or could not be.
+    tried: Timestamp,
     /// The file, while its last line is what is served.
     open: Option<Open>,
 }
@@ -72,15 +74,16 @@ impl SnapshotFile {
     /// Takes hold of the file, as the only one.
     pub(crate) fn open(path: PathBuf, now: Timestamp) -> Result<Self, String> {
         let beside = path.with_added_extension("lock");
+        // Before it is touched: a file that nobody has served has no time.
+        let served = fs::metadata(&beside).and_then(|about| about.modified()).ok();
         let told = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
         let lock = options().create(true).truncate(false).write(true).open(&beside).map_err(|error| told(&error))?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => told(&"another server keeps its picture there"),
             fs::TryLockError::Error(error) => told(&error),
         })?;
-        let served = path.exists().then(|| lock.metadata().and_then(|about| about.modified()).ok()).flatten();
         let served = served.and_then(|time| Timestamp::try_from(time).ok());
-        Ok(Self { path, lock, served, beat: now - HEARTBEAT, open: None })
+        Ok(Self { path, lock, served, beat: now - HEARTBEAT, tried: now, open: None })
     }
 
     /// Reads what was kept.
@@ -101,6 +104,7 @@ impl SnapshotFile {
 
     /// Keeps a picture that is about to be served, and which these changes made of the one before.
     pub(crate) fn keep(&mut self, fleet: &Snapshot, changes: &[Change], now: Timestamp) -> Result<(), String> {
+        self.tried = now;
         let kept = match self.open.take() {
             Some(open) if open.room > 0 => append(open, changes, now),
             _ => write(&self.path, fleet, now),
@@ -130,7 +134,7 @@ impl SnapshotFile {
 
     /// The picture is still at the head of the log. One that could not be kept is tried again.
     pub(crate) fn at_head(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
-        let due = now.duration_since(self.open.as_ref().map_or(self.beat, |open| open.beat)) >= HEARTBEAT;
+        let due = now.duration_since(self.open.as_ref().map_or(self.tried, |open| open.beat)) >= HEARTBEAT;
         match &mut self.open {
             None if due => self.keep(fleet, &[], now),
             Some(open) if due => {
@@ -189,8 +193,7 @@ fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, Open), Unusa
     let (picture, changes) = Archive::open(BufReader::new(&file)).map_err(|error| because(&error))?;
     let mut fleet =
         Snapshot::load(registry.clone(), picture.point, picture.documents).map_err(|error| because(&error))?;
-    // A change that was not written whole was not served.
-    for change in changes.forgiving() {
+    for change in changes {
         let change = change.map_err(|error| because(&error))?;
         fleet = fleet.apply(&change).map_err(|error| because(&error))?;
     }

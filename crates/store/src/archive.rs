@@ -180,8 +180,6 @@ pub struct Archive<R> {
     from: R,
     at: Point,
     head: Point,
-    /// Whether a last line without an end was never there.
-    forgiving: bool,
     ended: bool,
 }
 
@@ -207,19 +205,14 @@ impl<R: BufRead> Archive<R> {
         if seal.sha256 != digest(hasher) {
             return Err(bad("it is damaged: its digest does not agree with its documents"));
         }
-        let archive = Self { from, at: heading.picture, head: heading.head, forgiving: false, ended: false };
+        let archive = Self { from, at: heading.picture, head: heading.head, ended: false };
         Ok((Picture { point: heading.picture, documents }, archive))
-    }
-
-    /// Takes a last change that is not whole for one that never was: of a file that is being written, and was not finished.
-    #[must_use]
-    pub fn forgiving(self) -> Self {
-        Self { forgiving: true, ..self }
     }
 
     fn read(&mut self) -> Result<Option<Change>, RestoreError> {
         let line = match read_line(&mut self.from) {
-            Err(ReadError::Unfinished) if self.forgiving => None,
+            // Of a file that is being written to, the last change may not be whole: it never was.
+            Err(ReadError::Unfinished) => None,
             line => line?,
         };
         let Some(line) = line else {

@@ -60,6 +60,10 @@ pub(crate) async fn accept(
     let head = log.point;
     expect(expected, &picture, &head)?;
     let served = match (elsewhere, app.status.store()) {
+        (Some(revision), StoreStatus::Diverged(_)) if revision < picture.revision() => {
+            let rule = format!("this server serves more: revision {}", picture.revision());
+            return Err(Failure::invalid_query(FieldError::new("/served", "served", rule)));
+        }
         (Some(revision), _) => Point { revision, ..*picture.point() },
         (None, StoreStatus::Diverged(_)) => *picture.point(),
         (None, _) => return Err(not_diverged()),

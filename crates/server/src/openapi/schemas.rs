@@ -106,7 +106,7 @@ pub(super) fn shared() -> Value {
             "properties": {"revision": number, "documents": {"type": "array", "items": told}}
         },
         "Change": with(json!({"writes": {"type": "array", "items": told}})),
-        "ChangeWithDocuments": with(json!({"epoch": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
+        "ChangeWithDocuments": with(json!({"epoch": number, "overrules": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
             "type": "object", "required": ["kind", "id", "op"],
             "properties": {"kind": text, "id": text, "op": text, "before": object, "after": object}
         }}})),

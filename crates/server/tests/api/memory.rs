@@ -106,13 +106,20 @@ fn a_change_that_was_not_kept_whole_was_not_served() {
     let kept = fs::read(&file).unwrap();
     fs::write(&file, &kept[..kept.len() - 5]).unwrap();
     fs::remove_file(database).unwrap();
-    let server = Server::start_in(folder, &[KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")]);
+    let settings = [KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")];
+    let server = Server::start_in(folder.clone(), &settings);
     assert_eq!(
         server.get_open("/ready").json()["revision"],
         json!(2),
         "the assignment was not kept, the namespace was"
     );
     assert_eq!(told(&server).unwrap().len(), 3);
+    drop(server);
+    // Without its lock nobody knows when it was served.
+    fs::remove_file(folder.path().join("kept.lock")).unwrap();
+    let server = Server::launch(folder, &settings);
+    server.wait_until("it says so", || server.log().contains("it is not known when it was served"));
+    assert_eq!(told(&server), None);
 }
 
 #[test]
@@ -186,7 +193,7 @@ fn a_word_reaches_those_who_served_no_more_than_was_seen() {
     let accept = |more: &str| writer.post(&format!("/store/accept?expected_digest={digest}{more}"), &json!({}));
     let refused = accept("");
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("not-diverged")), "{}", refused.body);
-    assert_eq!(accept("&served=2").json()["overrules"], json!(2));
+    assert_eq!(accept("&served=2").json()["overrules"], json!(2), "nobody is told to lose what nobody saw");
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!((told(&reader), reader.get_open("/ready").json()["store"].clone()), (before, json!("diverged")));
     let digest = writer.get("/store").json()["log"]["digest"].as_str().unwrap().to_owned();
