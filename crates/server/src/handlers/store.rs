@@ -46,14 +46,14 @@ pub(crate) async fn accept(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let dry_run = params.flag("dry_run")?;
-    let expected = params.parsed::<Digest>("expected_digest", "a digest of 64 hexadecimal digits")?;
+    let expected =
+        params.parsed::<Digest>("expected_digest", "a digest of 64 hexadecimal digits")?.ok_or_else(|| {
+            let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
+            Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
+        })?;
     let elsewhere = params.revision("served")?;
     let expected_revision = params.revision("expected_revision")?;
     params.none_left()?;
-    if expected.is_none() && !dry_run {
-        let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
-        return Err(Failure::invalid_query(FieldError::new("/expected_digest", "required", rule)));
-    }
     let picture = app.snapshot()?;
     mutation::expect(expected_revision, picture.revision())?;
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
@@ -88,12 +88,12 @@ pub(crate) async fn accept(
 }
 
 /// The log that was looked at is the one that is accepted, and it is a log of this fleet.
-fn expect(expected: Option<Digest>, served: &Snapshot, head: &Point) -> Result<(), Failure> {
+fn expect(expected: Digest, served: &Snapshot, head: &Point) -> Result<(), Failure> {
     if served.point().store != head.store {
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
         return Err(Failure::new(StatusCode::CONFLICT, "another-log", detail));
     }
-    if expected.is_some_and(|expected| expected != head.digest) { Err(moved(head)) } else { Ok(()) }
+    if expected != head.digest { Err(moved(head)) } else { Ok(()) }
 }
 
 fn moved(head: &Point) -> Failure {

@@ -250,7 +250,7 @@ pub(super) fn parameters() -> Value {
         "FluxInstance": query("flux_instance", json!({"type": "boolean", "default": true}), "Whether Flux itself is installed too."),
         "DryRun": query("dry_run", flag.clone(), "Answer what would change, and change nothing."),
         "ExpectedRevision": query("expected_revision", revision.clone(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
-        "ExpectedDigest": query("expected_digest", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of the log that was looked at; else 412. Needed, unless it is only tried."),
+        "ExpectedDigest": {"name": "expected_digest", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest of the log that was looked at; if it is another one, 412."},
         "Served": query("served", revision.clone(), "The revision that a server elsewhere holds on to; else that of this one."),
         "Cascade": query("cascade", flag.clone(), "Remove what refers to the document, in the same change."),
         "Purge": query("purge", flag.clone(), "Forget a decommissioned cluster: its name is unknown again."),
