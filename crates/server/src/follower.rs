@@ -114,6 +114,10 @@ impl Follower {
     /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do.
     async fn look(&self, store: &dyn Store, held: &mut Held) -> bool {
         let Some(here) = held.point().copied() else { return true };
+        if let Some(change) = self.log.take_appended(&here) {
+            let tail = Tail { head: here.after(&change), changes: vec![change] };
+            return block_in_place(|| self.take(held, &tail));
+        }
         let mut tail = pin!(store.changes_after(here.revision, BATCH));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
             tail

@@ -1,8 +1,8 @@
 //! The server's hold on the log: the store, once the follower has opened it, and how far the picture has come.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError};
 
-use model::Revision;
+use model::{Change, Point, Revision};
 use store::Store;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
+    /// What this process has appended and the follower has not seen yet, so that it need not ask the store for it.
+    appended: PlainMutex<Option<Change>>,
     /// Turns true when the server stops: what would go on for ever ends then.
     closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
@@ -23,6 +25,7 @@ impl Default for Log {
         Self {
             store: OnceLock::new(),
             published: watch::Sender::new(Revision::ZERO),
+            appended: PlainMutex::default(),
             closed: watch::Sender::new(false),
             turn: Mutex::new(()),
         }
@@ -39,6 +42,19 @@ impl Log {
     /// The follower has published a picture.
     pub(crate) fn published(&self, revision: Revision) {
         self.published.send_replace(revision);
+    }
+
+    /// The store has taken a change.
+    pub(crate) fn appended(&self, change: Change) {
+        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+    }
+
+    /// The change that this process has appended to a point, if the follower comes there in time.
+    pub(crate) fn take_appended(&self, point: &Point) -> Option<Change> {
+        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+        // What the follower has seen by another way is not kept.
+        drop(appended.take_if(|change| change.revision <= point.revision));
+        appended.take_if(|change| change.parent == point.digest)
     }
 
     /// The store, if it was opened.

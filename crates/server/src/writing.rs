@@ -87,6 +87,7 @@ pub(crate) async fn write<T>(
         sound(app)?;
         match app.log.store()?.append(&change).await {
             Ok(()) => {
+                app.log.appended(change.clone());
                 reach(app, change.revision)
                     .await
                     .map_err(|failure| not_visible(change.revision).because(failure.cause()))?;
