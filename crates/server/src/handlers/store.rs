@@ -93,7 +93,7 @@ fn expect(expected: Digest, served: &Snapshot, head: &Point) -> Result<(), Failu
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
         return Err(Failure::new(StatusCode::CONFLICT, "another-log", detail));
     }
-    if expected != head.digest { Err(moved(head)) } else { Ok(()) }
+    if expected == head.digest { Ok(()) } else { Err(moved(head)) }
 }
 
 fn moved(head: &Point) -> Failure {
