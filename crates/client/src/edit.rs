@@ -199,12 +199,12 @@ impl Edit {
     }
 
     /// Says that the log, which was looked at, is to be followed, though it does not continue what is served: here, or by
-    /// a server elsewhere that serves this revision.
+    /// a server elsewhere that serves what has this digest.
     #[must_use]
-    pub fn accept_log(looked_at: &Digest, served: Option<u64>) -> Self {
+    pub fn accept_log(looked_at: &Digest, served: Option<&Digest>) -> Self {
         let mut edit = Self::new("POST", &["store", "accept"]);
         edit.query.push(("expected_digest".to_owned(), looked_at.to_string()));
-        edit.query.extend(served.map(|revision| ("served".to_owned(), revision.to_string())));
+        edit.query.extend(served.map(|digest| ("served".to_owned(), digest.to_string())));
         edit
     }
 }

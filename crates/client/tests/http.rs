@@ -149,10 +149,15 @@ fn ids_and_queries_are_escaped_and_tokens_and_reasons_are_sent() {
 fn a_word_about_the_log_is_for_the_log_that_was_looked_at() {
     let (url, heard) = scripted(vec![(200, "x-revision: 4\r\n", json!({"revision": 4}).to_string())]);
     let digest = "ab".repeat(32);
-    let made = client(&url).make(&Edit::accept_log(&digest.parse().unwrap(), Some(7))).unwrap();
+    let made = client(&url)
+        .make(&Edit::accept_log(&digest.parse().unwrap(), Some(&"cd".repeat(32).parse().unwrap())))
+        .unwrap();
     assert_eq!(made.revision, 4);
     let asked = heard.recv().unwrap();
-    assert!(asked.starts_with(&format!("POST /store/accept?expected_digest={digest}&served=7 ")), "{asked}");
+    assert!(
+        asked.starts_with(&format!("POST /store/accept?expected_digest={digest}&served={} ", "cd".repeat(32))),
+        "{asked}"
+    );
 }
 
 #[test]

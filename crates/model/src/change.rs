@@ -11,8 +11,8 @@ pub struct Change {
     pub revision: Revision,
     /// Under which word of an operator it was made.
     pub epoch: Epoch,
-    /// What that word overrules.
-    pub overrules: Revision,
+    /// For an operator's word: what it overrules. Whoever is there turns to this log.
+    pub overrules: Option<Digest>,
     /// The digest of the change before it.
     pub parent: Digest,
     /// Its own: of its parent, and of everything below.
@@ -43,11 +43,21 @@ impl Change {
     /// The change that follows on a point of the log.
     #[must_use]
     pub fn after(point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
+        Self::sealed(point, point.epoch, None, origin, writes)
+    }
+
+    /// An operator's word that the log is to be followed from here, by whoever is at `served`.
+    #[must_use]
+    pub fn accepting(head: &Point, served: &Digest, origin: Origin) -> Self {
+        Self::sealed(head, head.epoch.next(), Some(*served), origin, Vec::new())
+    }
+
+    fn sealed(point: &Point, epoch: Epoch, overrules: Option<Digest>, origin: Origin, writes: Vec<Write>) -> Self {
         let Origin { at, actor, reason, request_id } = origin;
         let mut change = Self {
             revision: point.revision.next(),
-            epoch: point.epoch,
-            overrules: point.overrules,
+            epoch,
+            overrules,
             parent: point.digest,
             digest: Digest::default(),
             at,
@@ -58,14 +68,6 @@ impl Change {
         };
         change.digest = history::digest(&change);
         change
-    }
-
-    /// An operator's word that the log is to be followed from here, by whoever has served no more than `served`.
-    #[must_use]
-    pub fn accepting(head: &Point, served: &Point, origin: Origin) -> Self {
-        let epoch = head.epoch.max(served.epoch).next();
-        let overrules = head.overrules.max(served.overrules).max(served.revision);
-        Self::after(&Point { epoch, overrules, ..*head }, origin, Vec::new())
     }
 
     /// Whether it is what it was when it was made.

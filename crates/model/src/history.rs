@@ -133,8 +133,6 @@ pub struct Point {
     pub store: StoreId,
     /// Under which word of an operator.
     pub epoch: Epoch,
-    /// What that word overrules: whoever has served no more than this turns to the log.
-    pub overrules: Revision,
     /// After which change.
     pub revision: Revision,
     /// What led to it.
@@ -146,20 +144,13 @@ impl Point {
     #[must_use]
     pub fn beginning(store: StoreId) -> Self {
         let digest = Digest(Sha256::digest(store.0.as_bytes()).into());
-        Self { store, epoch: Epoch::default(), overrules: Revision::ZERO, revision: Revision::ZERO, digest }
+        Self { store, epoch: Epoch::default(), revision: Revision::ZERO, digest }
     }
 
     /// After a change that follows on this point.
     #[must_use]
     pub fn after(&self, change: &Change) -> Self {
-        let Change { epoch, overrules, revision, digest, .. } = *change;
-        Self { store: self.store, epoch, overrules, revision, digest }
-    }
-
-    /// Whether an operator has said, since, that this history is to be followed by whoever is at another point.
-    #[must_use]
-    pub fn overrules(&self, other: &Self) -> bool {
-        self.store == other.store && self.epoch > other.epoch && self.overrules >= other.revision
+        Self { store: self.store, epoch: change.epoch, revision: change.revision, digest: change.digest }
     }
 }
 
@@ -180,7 +171,7 @@ pub(crate) fn digest(change: &Change) -> Digest {
     part(change.parent.as_bytes());
     part(&change.revision.0.to_be_bytes());
     part(&change.epoch.0.to_be_bytes());
-    part(&change.overrules.0.to_be_bytes());
+    part(change.overrules.as_ref().map_or(&[], Digest::as_bytes));
     part(&change.at.as_microsecond().to_be_bytes());
     part(change.actor.as_bytes());
     for said in [&change.reason, &change.request_id] {
@@ -232,18 +223,6 @@ mod tests {
         }
         let changed = Change { actor: "you".to_owned(), ..one };
         assert!(!changed.is_whole());
-    }
-
-    #[test]
-    fn a_word_reaches_those_who_served_no_more_than_its_speaker_saw() {
-        let older = Point::beginning(StoreId::default());
-        let seen = Point { revision: Revision(7), ..older };
-        let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: String::new(), reason: None, request_id: None };
-        let accepted = older.after(&Change::accepting(&older, &seen, origin));
-        assert!(accepted.overrules(&seen) && accepted.overrules(&Point { revision: Revision(5), ..seen }));
-        assert!(!accepted.overrules(&Point { revision: Revision(8), ..seen }), "it has served more");
-        assert!(!accepted.overrules(&Point { store: Uuid::from_u128(1).into(), ..seen }), "another log");
-        assert!(!accepted.overrules(&accepted) && !seen.overrules(&accepted));
     }
 
     #[test]

@@ -7,7 +7,10 @@ use fleet::{Reader, Snapshot};
 use manifests::ApiUrl;
 use model::Registry;
 
-use crate::{Clock, Follower, Log, Status, access::Tokens, config::Mode, failure::Failure, metrics::Metrics, router};
+use crate::{
+    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics,
+    router, writing,
+};
 
 /// The application's state; cheap to clone.
 #[derive(Clone)]
@@ -67,7 +70,10 @@ impl App {
 
     /// The newest picture of the fleet, or the failure to send while there is none.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
-        self.fleet.snapshot().ok_or_else(Failure::not_ready)
+        self.fleet.snapshot().ok_or_else(|| match self.status.store() {
+            StoreStatus::Diverged(head) => writing::diverged(&head),
+            _ => Failure::not_ready(),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Point, Registry};
-use store::{Ends, MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables, Tail};
+use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables, Tail};
 use tokio::{task::block_in_place, time::timeout};
 
 use crate::{
@@ -104,21 +104,23 @@ impl Follower {
             block_in_place(|| held.turn_to(loaded, self.clock.now())).map_err(Fatal::Other)?;
             self.at_head(&mut held);
         }
+        let mut limit = BATCH;
         loop {
-            if self.look(store, &mut held).await {
+            if self.look(store, &mut held, &mut limit).await {
                 store.wake().await;
             }
         }
     }
 
-    /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do.
-    async fn look(&self, store: &dyn Store, held: &mut Held) -> bool {
+    /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do. What
+    /// could not be read at once is read in smaller pieces.
+    async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
         if let Some(change) = self.log.take_appended(&here) {
             let tail = Tail { head: here.after(&change), changes: vec![change] };
             return block_in_place(|| self.take(held, &tail));
         }
-        let mut tail = pin!(store.changes_after(here.revision, BATCH));
+        let mut tail = pin!(store.changes_after(here.revision, *limit));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
             tail
         } else {
@@ -126,17 +128,20 @@ impl Follower {
             tail.await
         };
         match tail {
-            Ok(tail) if tail.continues(&here) => return block_in_place(|| self.take(held, &tail)),
-            Ok(Tail { head, .. }) => self.turn(store, held, head, |point| point.overrules(&here)).await,
-            // So far behind that the changes since are forgotten. What led here is remembered for longer.
-            Err(StoreError::Pruned { .. }) => match (store.ends().await, store.digest_at(here.revision).await) {
-                (Ok(Ends { head, .. }), Ok(digest)) => {
-                    let same = head.store == here.store && digest == Some(here.digest);
-                    self.turn(store, held, head, |point| same || point.overrules(&here)).await;
-                }
-                (Err(error), _) | (_, Err(error)) => self.hold(held, StoreStatus::Unavailable, &error),
+            Ok(tail) if tail.continues(&here) => {
+                *limit = limit.saturating_mul(2).min(BATCH);
+                return block_in_place(|| self.take(held, &tail));
+            }
+            Ok(Tail { head, .. }) => self.turn(store, held, &here, head).await,
+            // So far behind that the changes since are forgotten.
+            Err(StoreError::Pruned { .. }) => match store.ends().await {
+                Ok(ends) => self.turn(store, held, &here, ends.head).await,
+                Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
             },
-            Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+            Err(error) => {
+                *limit = (*limit / 2).max(1);
+                self.hold(held, StoreStatus::Unavailable, &error);
+            }
         }
         true
     }
@@ -152,22 +157,28 @@ impl Follower {
         true
     }
 
-    /// Turns to a log that does not continue the picture, where that may be; else keeps the picture.
-    async fn turn(&self, store: &dyn Store, held: &mut Held, head: Point, may: impl Fn(&Point) -> bool) {
-        if !may(&head) {
-            let what = format!("the log is at {head}, and does not continue it");
-            return self.hold(held, StoreStatus::Diverged(head), &what);
-        }
-        match self.load(store).await {
-            Ok(loaded) if may(loaded.point()) => {
+    /// Turns to the picture of a log whose next changes do not continue this one, where that may be; else keeps it.
+    async fn turn(&self, store: &dyn Store, held: &mut Held, here: &Point, head: Point) {
+        let turned = async {
+            if head.store != here.store || !may_follow(store, here).await? {
+                return Ok(None);
+            }
+            let loaded = self.load(store).await?;
+            // Asked once more: it is the log that was loaded.
+            Ok::<_, Fatal>(may_follow(store, here).await?.then_some(loaded))
+        };
+        match turned.await {
+            Ok(Some(loaded)) if loaded.point().store == here.store => {
                 tracing::warn!(point = %loaded.point(), "the picture is replaced by that of the log");
                 match block_in_place(|| held.turn_to(loaded, self.clock.now())) {
                     Ok(()) => self.at_head(held),
                     Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
                 }
             }
-            // The next look says more.
-            Ok(_) => {}
+            Ok(_) => {
+                let what = format!("the log is at {head}, and does not continue it");
+                self.hold(held, StoreStatus::Diverged(head), &what);
+            }
             Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
         }
     }
@@ -205,7 +216,10 @@ impl Follower {
         let (mut pause, longest) = RETRY;
         loop {
             match attempt().await {
-                Err(Fatal::Store(error)) if error.may_pass() => {
+                // Where something good can be served, even damage is waited for: somebody may put the store back.
+                Err(Fatal::Store(error))
+                    if error.may_pass() || (matches!(error, StoreError::Corrupt(_)) && held.is_fit()) =>
+                {
                     held.show(None, self.clock.now());
                     self.status.turn(StoreStatus::Unavailable);
                     tracing::warn!(retry.seconds = pause.as_secs_f64(), "the fleet is not loaded: {error}");
@@ -216,6 +230,11 @@ impl Follower {
             }
         }
     }
+}
+
+/// Whether a log may be followed by who is at a point: that is in its past, or an operator has overruled it.
+async fn may_follow(store: &dyn Store, here: &Point) -> Result<bool, StoreError> {
+    Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.overrules(&here.digest).await?)
 }
 
 impl Backend {

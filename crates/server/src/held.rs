@@ -27,10 +27,9 @@ pub(crate) struct Held {
     fleet: Option<Snapshot>,
     /// Whether readers see it.
     shown: bool,
-    /// Why a picture from before the start is not to be shown.
-    unfit: Option<String>,
-    /// When it was at the head of the log.
+    /// For a picture from before the start: when it was at the head of the log, and whether it is not to be shown.
     kept_at: Option<Timestamp>,
+    unfit: bool,
     /// Whether there was a fleet here of which nothing is known any more.
     forgotten: bool,
 }
@@ -45,15 +44,18 @@ impl Held {
         now: Timestamp,
     ) -> Result<Self, String> {
         let mut held =
-            Self { writer, log, file: None, fleet: None, shown: false, unfit: None, kept_at: None, forgotten: false };
+            Self { writer, log, file: None, fleet: None, shown: false, unfit: false, kept_at: None, forgotten: false };
         let Some(keep) = keep else { return Ok(held) };
         let mut file = SnapshotFile::open(keep.file.clone(), now)?;
         match file.recall(registry) {
             Memory::None => {}
             Memory::Lost => held.forgotten = true,
             Memory::Kept(kept) => {
-                held.unfit = unfit(kept.served, keep.good_for, now);
                 tracing::info!(point = %kept.fleet.point(), "a picture was kept");
+                if let Some(why) = unfit(kept.served, keep.good_for, now) {
+                    tracing::warn!("the picture that was kept is not served: {why}");
+                    held.unfit = true;
+                }
                 held.fleet = Some(kept.fleet);
                 held.kept_at = Some(kept.at_head);
             }
@@ -77,6 +79,11 @@ impl Held {
         self.fleet.is_some() || self.forgotten
     }
 
+    /// Whether there is something that may be served.
+    pub(crate) fn is_fit(&self) -> bool {
+        self.fleet.is_some() && !self.unfit
+    }
+
     /// Lets readers see what there is, since nothing newer is to be had; unless it may not be the truth. A log of another
     /// name says that either it or the picture is of another fleet.
     pub(crate) fn show(&mut self, log: Option<&Point>, now: Timestamp) {
@@ -85,18 +92,13 @@ impl Held {
             self.served(now);
             return;
         }
-        if log.is_some_and(|log| log.store != fleet.point().store) {
+        self.unfit |= log.is_some_and(|log| log.store != fleet.point().store);
+        if self.unfit {
             return;
         }
-        if let Some(why) = self.unfit.take() {
-            self.kept_at = None;
-            tracing::error!("the picture that was kept is not served: {why}");
-        }
-        if self.kept_at.is_some() {
-            tracing::warn!(point = %fleet.point(), "the picture that was kept is served");
-            let fleet = fleet.clone();
-            self.publish(fleet, now);
-        }
+        tracing::warn!(point = %fleet.point(), "the picture that was kept is served");
+        let fleet = fleet.clone();
+        self.publish(fleet, now);
     }
 
     /// Takes changes that continue it. While readers have seen nothing, they wait for the newest.

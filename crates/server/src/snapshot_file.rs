@@ -52,6 +52,8 @@ pub(crate) enum Memory {
 pub(crate) struct SnapshotFile {
     path: PathBuf,
     lock: File,
+    /// Whether the lock says that a picture was kept.
+    knew: bool,
     /// When the picture was last served before this start.
     served: Option<Timestamp>,
     /// When the lock was last told that it still is.
@@ -75,7 +77,9 @@ impl SnapshotFile {
     pub(crate) fn open(path: PathBuf, now: Timestamp) -> Result<Self, String> {
         let beside = path.with_added_extension("lock");
         // Before it is touched: a file that nobody has served has no time.
-        let served = fs::metadata(&beside).and_then(|about| about.modified()).ok();
+        let before = fs::metadata(&beside).ok();
+        let served = before.as_ref().and_then(|about| about.modified().ok());
+        let knew = before.is_some_and(|about| about.len() > 0);
         let told = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
         let lock = options().create(true).truncate(false).write(true).open(&beside).map_err(|error| told(&error))?;
         lock.try_lock().map_err(|error| match error {
@@ -83,7 +87,7 @@ impl SnapshotFile {
             fs::TryLockError::Error(error) => told(&error),
         })?;
         let served = served.and_then(|time| Timestamp::try_from(time).ok());
-        Ok(Self { path, lock, served, beat: now - HEARTBEAT, tried: now, open: None })
+        Ok(Self { path, lock, knew, served, beat: now - HEARTBEAT, tried: now, open: None })
     }
 
     /// Reads what was kept.
@@ -93,6 +97,10 @@ impl SnapshotFile {
                 let (at_head, served) = (open.beat, self.served);
                 self.open = Some(open);
                 Memory::Kept(Box::new(Kept { fleet, at_head, served }))
+            }
+            Err(Unusable::Missing) if self.knew => {
+                tracing::error!(file = %self.path.display(), "a picture was kept, and is not there any more");
+                Memory::Lost
             }
             Err(Unusable::Missing) => Memory::None,
             Err(Unusable::Because(what)) => {
@@ -112,10 +120,20 @@ impl SnapshotFile {
         match kept {
             Ok(open) => {
                 self.open = Some(open);
-                Ok(())
+                self.remember().or_else(|error| self.forget(&error))
             }
             Err(error) => self.forget(&error),
         }
+    }
+
+    /// Says in the lock that a picture was kept: where it is gone later, that is not a first start.
+    fn remember(&mut self) -> io::Result<()> {
+        if !self.knew {
+            self.lock.write_all(b"a fleet was known here\n")?;
+            self.lock.sync_all()?;
+            self.knew = true;
+        }
+        Ok(())
     }
 
     /// Keeps a picture of another history.

@@ -76,7 +76,7 @@ impl Status {
 
     /// Whether this is news.
     pub(crate) fn turn(&self, now: StoreStatus) -> bool {
-        *self.store.swap(Arc::new(now)) != now
+        self.store.swap(Arc::new(now)).name() != now.name()
     }
 }
 

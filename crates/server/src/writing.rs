@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::{Draft, EditError, Objections, Snapshot, plan, review};
 use jiff::Timestamp;
-use model::{Change, Epoch, FieldError, Origin, Plan, Point, Revision, Write};
+use model::{Change, Digest, FieldError, Origin, Plan, Point, Revision, Write};
 use store::AppendError;
 use tokio::sync::MutexGuard;
 
@@ -155,17 +155,17 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
     Err(unavailable().because(format!("the picture did not come to revision {revision}")))
 }
 
-/// Waits until the picture is of an epoch.
-pub(crate) async fn turned(app: &App, epoch: Epoch) -> Result<(), Failure> {
+/// Waits until another picture is served than the one of this digest.
+pub(crate) async fn turned(app: &App, from: &Digest) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
         let mut published = app.log.subscribe();
-        if app.snapshot()?.point().epoch >= epoch {
+        if app.snapshot()?.point().digest != *from {
             return Ok(());
         }
         // Whatever comes, or nothing: it is looked again.
         let _ = tokio::time::timeout(Duration::from_secs(1), published.changed()).await;
     }
-    Err(unavailable().because(format!("the picture did not come to epoch {epoch}")))
+    Err(unavailable().because("the picture did not turn to the log"))
 }
 
 /// The store cannot take the change now. Whether it did is for the next read to say.

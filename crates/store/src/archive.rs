@@ -52,7 +52,8 @@ struct Line {
 struct ChangeLine {
     revision: Revision,
     epoch: Epoch,
-    overrules: Revision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overrules: Option<Digest>,
     parent: Digest,
     digest: Digest,
     at: Timestamp,
@@ -300,10 +301,13 @@ impl From<ReadError> for RestoreError {
 
 /// The next line, with its end.
 fn read_line(from: &mut impl BufRead) -> Result<Option<String>, ReadError> {
-    let mut line = String::new();
-    match from.read_line(&mut line) {
+    let mut line = Vec::new();
+    match from.read_until(b'\n', &mut line) {
         Ok(0) => Ok(None),
-        Ok(_) if line.ends_with('\n') => Ok(Some(line)),
+        Ok(_) if line.ends_with(b"\n") => {
+            let text = String::from_utf8(line);
+            text.map(Some).map_err(|error| ReadError::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
+        }
         Ok(_) => Err(ReadError::Unfinished),
         Err(error) => Err(ReadError::Io(error)),
     }

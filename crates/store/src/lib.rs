@@ -131,6 +131,9 @@ pub trait Store: Send + Sync {
     /// The digest of a change, as far as it is remembered: for longer than the change itself.
     async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError>;
 
+    /// Whether an operator's word overrules the history that led to a digest.
+    async fn overrules(&self, point: &Digest) -> Result<bool, StoreError>;
+
     /// The first change that was made at or after a time.
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError>;
 

@@ -26,8 +26,9 @@ struct Log {
     /// The last change that was pruned, and the picture at it.
     horizon: Point,
     base: Documents,
-    /// The digests of what is forgotten.
+    /// The digests of what is forgotten, and what it overruled.
     past: BTreeMap<Revision, Digest>,
+    words: Vec<Digest>,
     /// What came after the horizon.
     changes: Vec<Change>,
 }
@@ -38,6 +39,7 @@ impl Default for Log {
             horizon: Point::beginning(crate::name()),
             base: Documents::new(),
             past: BTreeMap::new(),
+            words: Vec::new(),
             changes: Vec::new(),
         }
     }
@@ -172,6 +174,12 @@ impl Store for MemoryStore {
         Ok(known.or_else(|| log.past.get(&revision).copied()))
     }
 
+    async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
+        let log = self.log();
+        let words = log.changes.iter().filter_map(|change| change.overrules).chain(log.words.iter().copied());
+        Ok(words.into_iter().any(|overruled| overruled == *point))
+    }
+
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
         Ok(self.log().changes.iter().find(|change| change.at >= time).map(|change| change.revision))
     }
@@ -186,7 +194,9 @@ impl Store for MemoryStore {
         let kept = log.after(horizon)?.to_vec();
         let mut past = log.past.clone();
         past.extend(log.until(horizon)?.iter().map(|change| (change.revision, change.digest)));
-        *log = Log { horizon: log.point(horizon)?, base, past, changes: kept };
+        let mut words = log.words.clone();
+        words.extend(log.until(horizon)?.iter().filter_map(|change| change.overrules));
+        *log = Log { horizon: log.point(horizon)?, base, past, words, changes: kept };
         Ok(Some(horizon))
     }
 
@@ -196,7 +206,8 @@ impl Store for MemoryStore {
             return Err(RestoreError::NotEmpty { head: log.head() });
         }
         let documents = base.documents.into_iter().map(|it| ((it.kind.clone(), it.id.clone()), it)).collect();
-        let mut restored = Log { horizon: base.point, base: documents, past: BTreeMap::new(), changes: Vec::new() };
+        let mut restored =
+            Log { horizon: base.point, base: documents, past: BTreeMap::new(), words: Vec::new(), changes: Vec::new() };
         for change in changes {
             let (change, head) = (change?, restored.head());
             if (change.revision, change.parent) != (head.revision.next(), head.digest) {

@@ -143,6 +143,11 @@ impl Store for PostgresStore {
         self.read(|connection| Box::pin(log::digest_at(connection, revision))).await
     }
 
+    async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
+        let point = *point;
+        self.read(|connection| Box::pin(async move { log::overrules(connection, &point).await })).await
+    }
+
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
         self.read(|connection| Box::pin(log::first_since(connection, time))).await
     }
@@ -184,7 +189,7 @@ async fn keeps_its_word(connection: &mut Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a code says damage, and not trouble that may pass: class XX, something inside is broken.
+/// Whether a code says damage, and not trouble that may pass: data or an index is corrupted.
 pub(crate) fn is_damage(code: &str) -> bool {
-    code.starts_with("XX")
+    ["XX001", "XX002"].contains(&code)
 }

@@ -136,6 +136,10 @@ impl Store for SqliteStore {
         log::digest_at(&mut *self.reader.begin().await?, revision).await
     }
 
+    async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
+        log::overrules(&mut *self.reader.begin().await?, point).await
+    }
+
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
         log::first_since(&mut *self.reader.begin().await?, time).await
     }

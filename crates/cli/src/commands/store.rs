@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use client::Edit;
-use model::Point;
+use model::{Digest, Point};
 
 use crate::{
     consent::{Asked, Consent},
@@ -26,15 +26,15 @@ pub(crate) struct Store {
 
 #[derive(Subcommand)]
 enum Deed {
-    /// Follow the log, though it does not continue what is served; all servers do that have served no more
+    /// Follow the log, though it does not continue what is served; all servers do that serve the same
     Accept(Accept),
 }
 
 #[derive(Args)]
 struct Accept {
-    /// The revision that another server serves, which cannot be asked itself: one that only answers polls
-    #[arg(long, value_name = "REVISION")]
-    served: Option<u64>,
+    /// The digest of what another server serves that takes no word itself, since it only answers polls
+    #[arg(long, value_name = "DIGEST")]
+    served: Option<Digest>,
     #[command(flatten)]
     consent: Consent,
 }
@@ -46,13 +46,13 @@ impl Store {
 
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         match &self.deed {
-            Some(Deed::Accept(Accept { served, consent })) => accept(session, *served, *consent),
+            Some(Deed::Accept(Accept { served, consent })) => accept(session, served.as_ref(), *consent),
             None => session.present(false, || shown(&session.client.store()?)),
         }
     }
 }
 
-fn accept(session: &Session, served: Option<u64>, consent: Consent) -> Result<ExitCode> {
+fn accept(session: &Session, served: Option<&Digest>, consent: Consent) -> Result<ExitCode> {
     // A server that only answers polls says how to get one that takes a word.
     session.types()?;
     let made = consent.carry_out_anew(session, || {
@@ -68,7 +68,7 @@ fn accept(session: &Session, served: Option<u64>, consent: Consent) -> Result<Ex
 }
 
 /// The log, and how far it is from what is served; refused where that is no matter of a word.
-fn apart(store: &client::Store, served: Option<u64>) -> Result<(Point, String)> {
+fn apart(store: &client::Store, served: Option<&Digest>) -> Result<(Point, String)> {
     let refused = |why: &str| Failure::new(Outcome::Conflict, format!("{why}: there is nothing to accept"));
     let here = store.picture.revision;
     match (&*store.status, &store.log, served) {
@@ -84,7 +84,7 @@ fn apart(store: &client::Store, served: Option<u64>) -> Result<(Point, String)> 
         }
         ("following", Some(log), Some(served)) => {
             let told = format!(
-                "the log is at revision {}; what is lost by a server at {served} is not known here",
+                "the log is at revision {}; what is lost by the server at {served} is not known here",
                 log.revision
             );
             Ok((*log, told))

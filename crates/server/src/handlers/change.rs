@@ -32,12 +32,9 @@ pub(crate) async fn change(
     }
     let mut told = heading(&change);
     // What auditors need to check that nothing before it was touched.
-    for (name, value) in [
-        ("epoch", json!(change.epoch)),
-        ("overrules", json!(change.overrules)),
-        ("parent", json!(change.parent)),
-        ("digest", json!(change.digest)),
-    ] {
+    for (name, value) in
+        [("epoch", json!(change.epoch)), ("parent", json!(change.parent)), ("digest", json!(change.digest))]
+    {
         told[name] = value;
     }
     told["writes"] = Value::Array(writes);

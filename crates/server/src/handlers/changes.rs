@@ -78,6 +78,9 @@ pub(super) fn told(entry: &Entry) -> Value {
 /// Who, when and why.
 pub(super) fn heading(change: &model::Change) -> Value {
     let mut heading = json!({"revision": change.revision, "at": change.at.to_string(), "actor": change.actor});
+    if let Some(overruled) = change.overrules {
+        heading["overrules"] = json!(overruled);
+    }
     for (name, value) in [("reason", &change.reason), ("request_id", &change.request_id)] {
         if let Some(value) = value {
             heading[name] = json!(value);

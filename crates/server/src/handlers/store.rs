@@ -2,8 +2,8 @@
 //! followed, though it does not continue what is served: after a failover to a database that lost its end, or over a
 //! backup that was put back.
 //!
-//! The word is a change of the log, in a new epoch. Every server that holds on to another history, and has served no more
-//! than the one where it was spoken, sees it and turns.
+//! The word is a change of the log, in a new epoch, and names what it overrules. Every server that holds on to just that sees
+//! it and turns; one that has served something else holds on.
 
 use axum::{
     Json,
@@ -24,6 +24,8 @@ use crate::{
     query::Params,
     writing,
 };
+
+const DIGEST: &str = "a digest of 64 hexadecimal digits";
 
 pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
     params.none_left()?;
@@ -46,12 +48,11 @@ pub(crate) async fn accept(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let dry_run = params.flag("dry_run")?;
-    let expected =
-        params.parsed::<Digest>("expected_digest", "a digest of 64 hexadecimal digits")?.ok_or_else(|| {
-            let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
-            Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
-        })?;
-    let elsewhere = params.revision("served")?;
+    let expected = params.parsed::<Digest>("expected_digest", DIGEST)?.ok_or_else(|| {
+        let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
+        Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
+    })?;
+    let elsewhere = params.parsed::<Digest>("served", DIGEST)?;
     let expected_revision = params.revision("expected_revision")?;
     params.none_left()?;
     let picture = app.snapshot()?;
@@ -59,14 +60,12 @@ pub(crate) async fn accept(
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
     expect(expected, &picture, &head)?;
+    let here = picture.point().digest;
     let served = match (elsewhere, app.status.store()) {
-        (Some(revision), StoreStatus::Diverged(_)) if revision < picture.revision() => {
-            let rule = format!("this server serves more: revision {}", picture.revision());
-            return Err(Failure::invalid_query(FieldError::new("/served", "served", rule)));
-        }
-        (Some(revision), _) => Point { revision, ..*picture.point() },
-        (None, StoreStatus::Diverged(_)) => *picture.point(),
-        (None, _) => return Err(not_diverged()),
+        (Some(elsewhere), _) => elsewhere,
+        (None, StoreStatus::Diverged(_)) => here,
+        (None, StoreStatus::Following) => return Err(not_diverged()),
+        (None, StoreStatus::Starting | StoreStatus::Unavailable) => return Err(writing::unavailable()),
     };
     if dry_run {
         let plan = tokio::task::block_in_place(|| {
@@ -82,7 +81,9 @@ pub(crate) async fn accept(
         Err(AppendError::Store(error)) => return Err(writing::unavailable().because(error)),
     }
     tracing::warn!(log = %head, %served, "an operator has accepted the log");
-    writing::turned(&app, word.epoch).await?;
+    if served == here {
+        writing::turned(&app, &here).await?;
+    }
     let told = json!({"revision": word.revision, "epoch": word.epoch, "overrules": word.overrules});
     Ok(([(REVISION, HeaderValue::from(word.revision.0))], Json(told)).into_response())
 }
@@ -103,7 +104,7 @@ fn moved(head: &Point) -> Failure {
 
 /// What others would lose, this server cannot tell.
 fn not_diverged() -> Failure {
-    let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the revision that \
-                  it serves";
+    let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the digest of \
+                  what it serves";
     Failure::new(StatusCode::CONFLICT, "not-diverged", detail)
 }

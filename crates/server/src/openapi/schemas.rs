@@ -35,7 +35,7 @@ pub(super) fn shared() -> Value {
         "type": "object", "required": ["kind", "id", "op"],
         "properties": {"kind": text, "id": text, "op": {"type": "string", "enum": ["put", "retire", "remove"]}}
     });
-    let heading = json!({"revision": number, "at": {"type": "string", "format": "date-time"}, "actor": text, "reason": text, "request_id": text});
+    let heading = json!({"revision": number, "at": {"type": "string", "format": "date-time"}, "actor": text, "reason": text, "request_id": text, "overrules": text});
     let with = |more: Value| {
         let mut properties = heading.clone();
         for (name, schema) in more.as_object().into_iter().flatten() {
@@ -88,7 +88,7 @@ pub(super) fn shared() -> Value {
         "Store": store(),
         "Accepted": {
             "type": "object", "required": ["revision", "epoch", "overrules"],
-            "properties": {"revision": number, "epoch": number, "overrules": number}
+            "properties": {"revision": number, "epoch": number, "overrules": text}
         },
         "ResourceType": {
             "type": "object", "required": ["kind", "plural", "path", "description", "patchable", "nest", "filters", "schema"],
@@ -106,7 +106,7 @@ pub(super) fn shared() -> Value {
             "properties": {"revision": number, "documents": {"type": "array", "items": told}}
         },
         "Change": with(json!({"writes": {"type": "array", "items": told}})),
-        "ChangeWithDocuments": with(json!({"epoch": number, "overrules": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
+        "ChangeWithDocuments": with(json!({"epoch": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
             "type": "object", "required": ["kind", "id", "op"],
             "properties": {"kind": text, "id": text, "op": text, "before": object, "after": object}
         }}})),
@@ -121,12 +121,11 @@ pub(super) fn shared() -> Value {
 fn point() -> Value {
     let number = json!({"type": "integer"});
     json!({
-        "type": "object", "required": ["store", "epoch", "overrules", "revision", "digest"],
+        "type": "object", "required": ["store", "epoch", "revision", "digest"],
         "description": "A place in the history of a log.",
         "properties": {
             "store": {"type": "string", "format": "uuid", "description": "The name of the log, kept wherever it is moved to."},
             "epoch": {"type": "integer", "description": "How often an operator has accepted another history."},
-            "overrules": {"type": "integer", "description": "Up to which revision of other histories that reaches."},
             "revision": number,
             "digest": {"type": "string", "description": "Of the change, and of everything before it."}
         }
@@ -251,7 +250,7 @@ pub(super) fn parameters() -> Value {
         "DryRun": query("dry_run", flag.clone(), "Answer what would change, and change nothing."),
         "ExpectedRevision": query("expected_revision", revision.clone(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
         "ExpectedDigest": {"name": "expected_digest", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest of the log that was looked at; if it is another one, 412."},
-        "Served": query("served", revision.clone(), "The revision that a server elsewhere holds on to; else that of this one."),
+        "Served": query("served", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of what a server elsewhere serves and holds on to; else of what this one does."),
         "Cascade": query("cascade", flag.clone(), "Remove what refers to the document, in the same change."),
         "Purge": query("purge", flag.clone(), "Forget a decommissioned cluster: its name is unknown again."),
         "All": query("all", flag.clone(), "Say that every document is meant."),

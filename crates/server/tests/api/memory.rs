@@ -100,20 +100,19 @@ fn a_change_that_was_not_kept_whole_was_not_served() {
     let folder = folder();
     let server = start(&folder);
     give(&server, "one");
+    assert_eq!(server.patch("/namespaces/one", &json!({"annotations": {"owner": "Jürgen"}})).status, 200);
     let database = server.database();
     drop(server);
     let file = folder.path().join("kept");
     let kept = fs::read(&file).unwrap();
-    fs::write(&file, &kept[..kept.len() - 5]).unwrap();
+    // In the middle of a character.
+    let cut = kept.windows(2).rposition(|bytes| bytes == "ü".as_bytes()).unwrap();
+    fs::write(&file, &kept[..=cut]).unwrap();
     fs::remove_file(database).unwrap();
     let settings = [KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")];
     let server = Server::start_in(folder.clone(), &settings);
-    assert_eq!(
-        server.get_open("/ready").json()["revision"],
-        json!(2),
-        "the assignment was not kept, the namespace was"
-    );
-    assert_eq!(told(&server).unwrap().len(), 3);
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(3), "the last change was not kept");
+    assert_eq!(told(&server).unwrap().len(), 4);
     drop(server);
     // Without its lock nobody knows when it was served.
     fs::remove_file(folder.path().join("kept.lock")).unwrap();
@@ -130,11 +129,33 @@ fn a_fleet_that_was_known_is_not_begun_anew() {
     let database = server.database();
     drop(server);
     fs::remove_file(database).unwrap();
-    fs::write(folder.path().join("kept"), "damaged").unwrap();
-    let server = Server::start_in(folder, &[CRUD, KEPT, ("SEED_FILE", "seed.json")]);
-    assert_eq!(server.get_open("/ready").json()["revision"], json!(0), "no seed");
-    assert_eq!(server.poll(DEMO, "namespaces").status, 404);
-    assert!(server.log().contains("the kept picture is not used"), "{}", server.log());
+    for (what, damage) in [("not used", Some("damaged")), ("not there any more", None)] {
+        match damage {
+            Some(text) => fs::write(folder.path().join("kept"), text).unwrap(),
+            None => fs::remove_file(folder.path().join("kept")).unwrap(),
+        }
+        let server = Server::start_in(folder.clone(), &[CRUD, KEPT, ("SEED_FILE", "seed.json")]);
+        assert_eq!(server.get_open("/ready").json()["revision"], json!(0), "no seed");
+        assert_eq!(server.poll(DEMO, "namespaces").status, 404);
+        assert!(server.log().contains(what), "{}", server.log());
+    }
+}
+
+/// Somebody may put the store back.
+#[test]
+fn what_was_kept_is_served_while_the_store_is_damaged() {
+    let folder = folder();
+    let server = start(&folder);
+    let (before, database) = (told(&server), server.database());
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(server.wait().success());
+    let sound = fs::read(&database).unwrap();
+    fs::write(&database, vec![7; 8192]).unwrap();
+    let server = Server::start_in(folder, &[CRUD, KEPT]);
+    assert_eq!(told(&server), before);
+    fs::write(&database, sound).unwrap();
+    store_is(&server, "following");
+    give(&server, "one");
 }
 
 #[test]
@@ -145,7 +166,15 @@ fn a_picture_of_another_fleet_is_not_served() {
     fs::copy(other.path().join("kept"), one.path().join("kept")).unwrap();
     let server = Server::launch(one, &[CRUD, KEPT]);
     store_is(&server, "diverged");
-    assert_eq!((told(&server), server.get_open("/ready").status), (None, 503));
+    assert_eq!((told(&server), server.get_open("/ready").json()["code"].clone()), (None, json!("store-diverged")));
+    // Not even while the store is away.
+    let (database, aside) = (server.database(), server.folder().path().join("aside"));
+    fs::rename(&database, &aside).unwrap();
+    server.wait_until("it is noticed", || server.get_open("/ready").json()["code"] == json!("not-ready"));
+    assert_eq!(told(&server), None);
+    fs::rename(&aside, &database).unwrap();
+    store_is(&server, "diverged");
+    assert_eq!(told(&server), None);
 }
 
 /// A log that lost its end, grew past it and forgot that, while the server was off.
@@ -172,9 +201,9 @@ fn another_history_is_known_by_what_is_left_of_its_past() {
     assert_eq!(server.get("/changes").json()["code"], json!("store-diverged"), "the past is not that of the present");
 }
 
-/// A server that has served more than the operator saw holds on to it.
+/// A server that serves something else than the operator saw holds on to it.
 #[test]
-fn a_word_reaches_those_who_served_no_more_than_was_seen() {
+fn a_word_reaches_those_who_serve_what_was_seen() {
     let folder = folder();
     let writer = start(&folder);
     must(folder.path(), &["backup", "older"]);
@@ -193,14 +222,18 @@ fn a_word_reaches_those_who_served_no_more_than_was_seen() {
     let accept = |more: &str| writer.post(&format!("/store/accept?expected_digest={digest}{more}"), &json!({}));
     let refused = accept("");
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("not-diverged")), "{}", refused.body);
-    assert_eq!(accept("&served=2").json()["overrules"], json!(2), "nobody is told to lose what nobody saw");
+    assert_eq!(accept(&format!("&served={digest}")).status, 200);
     std::thread::sleep(std::time::Duration::from_secs(1));
-    assert_eq!((told(&reader), reader.get_open("/ready").json()["store"].clone()), (before, json!("diverged")));
-    let digest = writer.get("/store").json()["log"]["digest"].as_str().unwrap().to_owned();
-    let served = reader.get("/store").json()["picture"]["revision"].clone();
-    let accepted = writer.post(&format!("/store/accept?expected_digest={digest}&served={served}"), &json!({}));
-    assert_eq!(accepted.status, 200, "{}", accepted.body);
+    let store = reader.get("/store").json();
+    assert_eq!((told(&reader), &store["status"]), (before, &json!("diverged")), "nobody saw what this one would lose");
+    let log = store["log"]["digest"].as_str().unwrap();
+    let served = store["picture"]["digest"].as_str().unwrap();
+    let path = format!("/store/accept?expected_digest={log}&served={served}");
+    let accepted = writer.write("POST", &path, &json!({}), &[("x-change-reason", "seen")]);
+    assert_eq!((accepted.status, &accepted.json()["epoch"]), (200, &json!(2)), "{}", accepted.body);
     assert_eq!(accepted.headers["x-revision"], "3");
+    let change = writer.get("/changes?limit=1").json();
+    assert_eq!((&change[0]["overrules"], &change[0]["reason"]), (&json!(served), &json!("seen")));
     store_is(&reader, "following");
     assert_eq!(told(&reader).unwrap().len(), 3);
 }

@@ -112,7 +112,7 @@ fn accept(writer: &Server) {
     let path = format!("/store/accept?expected_digest={digest}");
     let accepted = writer.write("POST", &path, &json!({}), &reason);
     assert_eq!((accepted.status, &accepted.json()["epoch"]), (200, &json!(1)), "{}", accepted.body);
-    assert_eq!(accepted.json()["overrules"], told["picture"]["revision"]);
+    assert_eq!(accepted.json()["overrules"], told["picture"]["digest"]);
     let again = writer.post(&path, &json!({}));
     assert_eq!((again.status, &again.json()["code"]), (412, &json!("log-changed")));
     let change = writer.get(&format!("/changes/{}", accepted.json()["revision"])).json();

@@ -2,17 +2,15 @@
 CREATE TABLE fleet_log (
     one               BIGINT  PRIMARY KEY CHECK (one = 1),
     store             TEXT    NOT NULL,
-    -- The newest change, under which word of an operator it was made, what that overrules, and what led to it.
+    -- The newest change, under which word of an operator it was made, and what led to it.
     head              BIGINT  NOT NULL,
     epoch             BIGINT  NOT NULL,
-    overrules         BIGINT  NOT NULL,
     digest            BYTEA   NOT NULL,
     -- How many documents there are at the head. Whoever loads the picture counts and compares.
     documents         BIGINT  NOT NULL,
     -- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
     horizon           BIGINT  NOT NULL,
     horizon_epoch     BIGINT  NOT NULL,
-    horizon_overrules BIGINT  NOT NULL,
     horizon_digest    BYTEA   NOT NULL
 );
 
@@ -20,7 +18,8 @@ CREATE TABLE fleet_log (
 CREATE TABLE fleet_changes (
     revision   BIGINT  PRIMARY KEY,
     epoch      BIGINT  NOT NULL,
-    overrules  BIGINT  NOT NULL,
+    -- For an operator's word: the digest of what it overrules.
+    overrules  BYTEA,
     parent     BYTEA   NOT NULL,
     digest     BYTEA   NOT NULL,
     -- Microseconds since 1970.
@@ -56,8 +55,9 @@ CREATE TABLE fleet_documents (
     PRIMARY KEY (kind, id)
 );
 
--- The digests of changes that are forgotten, so that whoever was away for long can still tell whether it is the same log.
+-- What is left of changes that are forgotten, so that whoever was away for long can still tell whether it is the same log.
 CREATE TABLE fleet_past (
-    revision BIGINT  PRIMARY KEY,
-    digest   BYTEA   NOT NULL
+    revision  BIGINT PRIMARY KEY,
+    digest    BYTEA NOT NULL,
+    overrules BYTEA
 );

@@ -2,17 +2,15 @@
 CREATE TABLE fleet_log (
     one               INTEGER PRIMARY KEY CHECK (one = 1),
     store             TEXT    NOT NULL,
-    -- The newest change, under which word of an operator it was made, what that overrules, and what led to it.
+    -- The newest change, under which word of an operator it was made, and what led to it.
     head              INTEGER NOT NULL,
     epoch             INTEGER NOT NULL,
-    overrules         INTEGER NOT NULL,
     digest            BLOB    NOT NULL,
     -- How many documents there are at the head. Whoever loads the picture counts and compares.
     documents         INTEGER NOT NULL,
     -- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
     horizon           INTEGER NOT NULL,
     horizon_epoch     INTEGER NOT NULL,
-    horizon_overrules INTEGER NOT NULL,
     horizon_digest    BLOB    NOT NULL
 ) STRICT;
 
@@ -20,7 +18,8 @@ CREATE TABLE fleet_log (
 CREATE TABLE fleet_changes (
     revision   INTEGER PRIMARY KEY,
     epoch      INTEGER NOT NULL,
-    overrules  INTEGER NOT NULL,
+    -- For an operator's word: the digest of what it overrules.
+    overrules  BLOB ,
     parent     BLOB    NOT NULL,
     digest     BLOB    NOT NULL,
     -- Microseconds since 1970.
@@ -56,8 +55,9 @@ CREATE TABLE fleet_documents (
     PRIMARY KEY (kind, id)
 ) STRICT;
 
--- The digests of changes that are forgotten, so that whoever was away for long can still tell whether it is the same log.
+-- What is left of changes that are forgotten, so that whoever was away for long can still tell whether it is the same log.
 CREATE TABLE fleet_past (
-    revision INTEGER PRIMARY KEY,
-    digest   BLOB    NOT NULL
+    revision  INTEGER PRIMARY KEY,
+    digest    BLOB NOT NULL,
+    overrules BLOB 
 ) STRICT;

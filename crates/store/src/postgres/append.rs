@@ -1,6 +1,6 @@
 //! Writing a change: into the log, and into the picture at its head.
 
-use model::Change;
+use model::{Change, Digest};
 
 use super::{Connection, query, rows};
 use crate::StoreError;
@@ -24,7 +24,7 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
              SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])
              AS w (position, kind, id, op, body, checksum)
          ), head AS (
-             UPDATE fleet_log SET head = $1, epoch = $2, overrules = $3, digest = $5, documents = documents
+             UPDATE fleet_log SET head = $1, epoch = $2, digest = $5, documents = documents
              + (SELECT count(*) FROM w WHERE op <> 'remove'
                 AND NOT EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
              - (SELECT count(*) FROM w WHERE op = 'remove'
@@ -44,7 +44,7 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
     )
     .bind(rows::number(change.revision.0))
     .bind(rows::number(change.epoch.0))
-    .bind(rows::number(change.overrules.0))
+    .bind(change.overrules.as_ref().map(Digest::as_bytes))
     .bind(change.parent.as_bytes())
     .bind(change.digest.as_bytes())
     .bind(change.at.as_microsecond())

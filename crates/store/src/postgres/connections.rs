@@ -32,7 +32,7 @@ pub struct Timeouts {
 const TOO_MANY: &str = "53300";
 const A_MOMENT: Duration = Duration::from_millis(50);
 
-/// The longest time for which a transaction that has no other limit may wait for its client.
+/// The longest time for which a transaction that nobody waits for may wait for its client.
 const STALLED: Duration = Duration::from_mins(1);
 
 /// For what the server's own deadline takes to reach us.
@@ -164,7 +164,9 @@ fn begin(purpose: Purpose, deadline: Duration) -> String {
         Purpose::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
         Purpose::Write | Purpose::Restore => "ISOLATION LEVEL READ COMMITTED READ WRITE",
     };
-    let (limit, idle) = (deadline.as_millis(), if deadline.is_zero() { STALLED } else { deadline }.as_millis());
+    // A writer holds the row that others wait for.
+    let idle = if purpose == Purpose::Write { deadline } else { STALLED };
+    let (limit, idle) = (deadline.as_millis(), idle.as_millis());
     format!(
         "BEGIN {how}; SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
     )

@@ -31,14 +31,25 @@ pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreEr
     if there != written {
         return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
     }
-    picture(rows::ends(&log)?.head, &found)
+    picture(rows::ends(&log)?.head, found).await
 }
 
-fn picture(point: Point, found: &[super::Row]) -> Result<Picture, StoreError> {
-    let mut documents = found.iter().map(rows::document).collect::<Result<Vec<_>, _>>()?;
-    // Here and not in the database, whose idea of order depends on its settings.
-    documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
-    Ok(Picture { point, documents })
+async fn picture(point: Point, found: Vec<super::Row>) -> Result<Picture, StoreError> {
+    aside(move || {
+        let mut documents = found.iter().map(rows::document).collect::<Result<Vec<_>, _>>()?;
+        // Here and not in the database, whose idea of order depends on its settings.
+        documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
+        Ok(Picture { point, documents })
+    })
+    .await
+}
+
+/// Reads many rows where nobody waits for it: polls are answered meanwhile.
+async fn aside<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|error| StoreError::Unavailable(error.to_string()))?
 }
 
 pub(super) async fn changes_after(
@@ -57,16 +68,22 @@ pub(super) async fn changes_after(
     let found = of_range("SELECT * FROM fleet_changes WHERE revision > $1 AND revision <= $2 ORDER BY revision")
         .fetch_all(&mut *connection)
         .await?;
-    let mut changes = found.iter().map(rows::change).collect::<Result<Vec<_>, _>>()?;
+    let changes = found.iter().map(rows::change).collect::<Result<Vec<_>, _>>()?;
     if !changes.iter().map(|change| change.revision.0).eq(after.0 + 1..=until.0) {
         return Err(StoreError::Corrupt(format!("the log has a gap after revision {after}")));
     }
     let text = "SELECT * FROM fleet_writes WHERE revision > $1 AND revision <= $2 ORDER BY revision, position";
     let found = of_range(text).fetch_all(connection).await?;
-    let mut found = found.iter().peekable();
+    let changes = aside(move || whole(changes, &found)).await?;
+    Ok(Tail { head, changes })
+}
+
+/// Changes with their writes, as they were made.
+fn whole(mut changes: Vec<Change>, writes: &[super::Row]) -> Result<Vec<Change>, StoreError> {
+    let mut writes = writes.iter().peekable();
     for change in &mut changes {
         let number = rows::number(change.revision.0);
-        while let Some(row) = found.next_if(|row| rows::column(row, "revision").is_ok_and(|of: i64| of == number)) {
+        while let Some(row) = writes.next_if(|row| rows::column(row, "revision").is_ok_and(|of: i64| of == number)) {
             change.writes.push(rows::write(row)?);
         }
         if !change.is_whole() {
@@ -74,9 +91,9 @@ pub(super) async fn changes_after(
             return Err(StoreError::Corrupt(format!("change {at}: its digest does not agree with its content")));
         }
     }
-    match found.next() {
+    match writes.next() {
         Some(_) => Err(StoreError::Corrupt("a write belongs to no change".to_owned())),
-        None => Ok(Tail { head, changes }),
+        None => Ok(changes),
     }
 }
 
@@ -108,7 +125,7 @@ pub(super) async fn load_at(connection: &mut Connection, revision: Revision) -> 
     .bind(rows::number(revision.0))
     .fetch_all(connection)
     .await?;
-    picture(point, &found)
+    picture(point, found).await
 }
 
 pub(super) async fn document_at(
@@ -173,6 +190,17 @@ pub(super) async fn digest_at(connection: &mut Connection, revision: Revision) -
     row.map(|row| rows::digest(&row, "digest")).transpose()
 }
 
+pub(super) async fn overrules(connection: &mut Connection, point: &Digest) -> Result<bool, StoreError> {
+    let row = query(
+        "SELECT revision FROM fleet_changes WHERE overrules = $1 UNION ALL
+         SELECT revision FROM fleet_past WHERE overrules = $1",
+    )
+    .bind(point.as_bytes())
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.is_some())
+}
+
 pub(super) async fn first_since(connection: &mut Connection, time: Timestamp) -> Result<Option<Revision>, StoreError> {
     let row = query("SELECT min(revision) AS revision FROM fleet_changes WHERE at >= $1")
         .bind(time.as_microsecond())
@@ -192,12 +220,11 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
     // First, and only from where this one saw it: of two that forget at the same time one does, and none forgets of a log
     // that has taken the place of this one.
     let moved = query(
-        "UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_overrules = $3, horizon_digest = $4
-         WHERE store = $5 AND horizon_digest = $6 AND head > $1",
+        "UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_digest = $3
+         WHERE store = $4 AND horizon_digest = $5 AND head > $1",
     )
     .bind(rows::number(horizon.0))
     .bind(rows::number(point.epoch.0))
-    .bind(rows::number(point.overrules.0))
     .bind(point.digest.as_bytes())
     .bind(point.store.to_string())
     .bind(ends.horizon.digest.as_bytes())
@@ -205,6 +232,10 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
     .await?;
     if moved.rows_affected() == 0 {
         return Ok(None);
+    }
+    // Now that nobody else can write: it is still the log that was looked at.
+    if digest_at(connection, horizon).await? != Some(point.digest) {
+        return Err(StoreError::Unavailable("the log was replaced meanwhile".to_owned()));
     }
     query("DELETE FROM fleet_past WHERE revision <= $1")
         .bind(rows::number(horizon.0.saturating_sub(REMEMBERED)))
@@ -214,7 +245,8 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
         "DELETE FROM fleet_writes WHERE revision <= $1 AND (op = 'remove' OR EXISTS (SELECT 1 FROM fleet_writes later
          WHERE later.kind = fleet_writes.kind AND later.id = fleet_writes.id AND later.revision > fleet_writes.revision
          AND later.revision <= $1))",
-        "INSERT INTO fleet_past (revision, digest) SELECT revision, digest FROM fleet_changes WHERE revision <= $1",
+        "INSERT INTO fleet_past (revision, digest, overrules)
+         SELECT revision, digest, overrules FROM fleet_changes WHERE revision <= $1",
         "DELETE FROM fleet_changes WHERE revision <= $1",
     ] {
         query(statement).bind(rows::number(horizon.0)).execute(&mut *connection).await?;
@@ -226,9 +258,8 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
 pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError> {
     let Point { store, digest, .. } = Point::beginning(crate::name());
     query(
-        "INSERT INTO fleet_log (one, store, head, epoch, overrules, digest, documents,
-                                horizon, horizon_epoch, horizon_overrules, horizon_digest)
-         VALUES (1, $1, 0, 0, 0, $2, 0, 0, 0, 0, $2) ON CONFLICT (one) DO NOTHING",
+        "INSERT INTO fleet_log (one, store, head, epoch, digest, documents, horizon, horizon_epoch, horizon_digest)
+         VALUES (1, $1, 0, 0, $2, 0, 0, 0, $2) ON CONFLICT (one) DO NOTHING",
     )
     .bind(store.to_string())
     .bind(digest.as_bytes())
@@ -250,15 +281,14 @@ pub(super) async fn restore(
     if ends.head.revision > Revision::ZERO && !replace {
         return Err(RestoreError::NotEmpty { head: ends.head });
     }
-    let Point { store, epoch, overrules, revision, digest } = base.point;
+    let Point { store, epoch, revision, digest } = base.point;
     let begun = query(
-        "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, overrules = $4, digest = $5, documents = $6,
-         horizon = $2, horizon_epoch = $3, horizon_overrules = $4, horizon_digest = $5 WHERE digest = $7",
+        "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, digest = $4, documents = $5,
+         horizon = $2, horizon_epoch = $3, horizon_digest = $4 WHERE digest = $6",
     )
     .bind(store.to_string())
     .bind(rows::number(revision.0))
     .bind(rows::number(epoch.0))
-    .bind(rows::number(overrules.0))
     .bind(digest.as_bytes())
     .bind(rows::number(base.documents.len() as u64))
     .bind(ends.head.digest.as_bytes())

@@ -82,18 +82,17 @@ pub(super) fn digest(row: &Row, name: &str) -> Result<Digest, StoreError> {
 /// Where the log begins and ends.
 pub(super) fn ends(row: &Row) -> Result<Ends, StoreError> {
     Ok(Ends {
-        horizon: point(row, ["horizon", "horizon_epoch", "horizon_overrules", "horizon_digest"])?,
-        head: point(row, ["head", "epoch", "overrules", "digest"])?,
+        horizon: point(row, ["horizon", "horizon_epoch", "horizon_digest"])?,
+        head: point(row, ["head", "epoch", "digest"])?,
     })
 }
 
 /// A point of the log, from its columns.
-fn point(row: &Row, [at, epoch, overrules, led]: [&str; 4]) -> Result<Point, StoreError> {
+fn point(row: &Row, [at, epoch, led]: [&str; 3]) -> Result<Point, StoreError> {
     let store: &str = column(row, "store")?;
     Ok(Point {
         store: store.parse().map_err(|error| StoreError::Corrupt(format!("\"{store}\": {error}")))?,
         epoch: Epoch(count(row, epoch)?),
-        overrules: revision(row, overrules)?,
         revision: revision(row, at)?,
         digest: digest(row, led)?,
     })
@@ -133,7 +132,10 @@ pub(super) fn change(row: &Row) -> Result<Change, StoreError> {
     Ok(Change {
         revision: revision(row, "revision")?,
         epoch: Epoch(count(row, "epoch")?),
-        overrules: revision(row, "overrules")?,
+        overrules: match column::<Option<&[u8]>>(row, "overrules")? {
+            Some(_) => Some(digest(row, "overrules")?),
+            None => None,
+        },
         parent: digest(row, "parent")?,
         digest: digest(row, "digest")?,
         at: Timestamp::from_microsecond(column(row, "at")?).map_err(|error| StoreError::Corrupt(error.to_string()))?,

@@ -1,6 +1,6 @@
 //! Writing a change: into the log, and into the picture at its head.
 
-use model::Change;
+use model::{Change, Digest};
 
 use super::{Connection, query, rows};
 use crate::StoreError;
@@ -8,16 +8,13 @@ use crate::StoreError;
 /// Writes a change; says false, having done nothing, where it does not come directly after the head.
 pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
     let revision = rows::number(change.revision.0);
-    let moved = query(
-        "UPDATE fleet_log SET head = $1, epoch = $2, overrules = $3, digest = $4 WHERE head = $1 - 1 AND digest = $5",
-    )
-    .bind(revision)
-    .bind(rows::number(change.epoch.0))
-    .bind(rows::number(change.overrules.0))
-    .bind(change.digest.as_bytes())
-    .bind(change.parent.as_bytes())
-    .execute(&mut *connection)
-    .await?;
+    let moved = query("UPDATE fleet_log SET head = $1, epoch = $2, digest = $3 WHERE head = $1 - 1 AND digest = $4")
+        .bind(revision)
+        .bind(rows::number(change.epoch.0))
+        .bind(change.digest.as_bytes())
+        .bind(change.parent.as_bytes())
+        .execute(&mut *connection)
+        .await?;
     if moved.rows_affected() == 0 {
         return Ok(false);
     }
@@ -27,7 +24,7 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
     )
     .bind(revision)
     .bind(rows::number(change.epoch.0))
-    .bind(rows::number(change.overrules.0))
+    .bind(change.overrules.as_ref().map(Digest::as_bytes))
     .bind(change.parent.as_bytes())
     .bind(change.digest.as_bytes())
     .bind(change.at.as_microsecond())

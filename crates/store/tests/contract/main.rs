@@ -74,11 +74,14 @@ async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     let first = Change::after(&beginning, origin, change(&beginning, &[("b", put("{}")), ("a", put(text))]).writes);
     store.append(&first).await.unwrap();
     let accepted = beginning.after(&first);
-    let second = Change::accepting(&accepted, &Point { revision: Revision(9), ..accepted }, self::origin());
+    let second = Change::accepting(&accepted, &beginning.digest, self::origin());
     store.append(&second).await.unwrap();
 
     let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
-    assert_eq!((tail.head, tail.changes), (accepted.after(&second), vec![first, second]));
+    assert_eq!(tail.head, accepted.after(&second));
+    assert_eq!(tail.changes, [first, second]);
+    assert!(store.overrules(&beginning.digest).await.unwrap());
+    assert!(!store.overrules(&accepted.digest).await.unwrap());
     let documents = vec![document("a", 1, State::Live, text), document("b", 1, State::Live, "{}")];
     assert_eq!(store.load().await.unwrap().documents, documents);
 }
