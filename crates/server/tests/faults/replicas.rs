@@ -5,12 +5,12 @@ use std::{
     thread,
 };
 
-use harness::Postgres;
+use harness::{Postgres, Proxy};
 use serde_json::json;
 
 use crate::{
     server::Server,
-    world::{CLUSTERS, converge, launch, log, nothing_is_lost, start, wait_until_ready},
+    world::{CLUSTERS, all_is_well, converge, launch, load, log, nothing_is_lost, start, wait_until_ready},
 };
 
 #[test]
@@ -56,6 +56,28 @@ fn writers_on_several_servers_end_in_one_truth() {
     nothing_is_lost(&url, &acknowledged);
     let all: Vec<_> = writers.iter().chain(&readers).collect();
     converge(&all, &url);
+}
+
+/// Twenty thousand writes while it was cut off: too much to be read at once, and polls go on meanwhile.
+#[test]
+fn a_replica_that_is_far_behind_catches_up() {
+    let postgres = Postgres::shared();
+    let url = postgres.database();
+    let proxy = Proxy::to(postgres.port());
+    let far = url.replace(&format!(":{}/", postgres.port()), &format!(":{}/", proxy.port()));
+    let (writer, reader) = (start(&url, "crud"), start(&far, "read-only"));
+    proxy.refuse();
+    let text = "x".repeat(2_000);
+    for round in 0..20 {
+        let body = json!({"annotations": {"text": text}});
+        let write = |at: u64| json!({"op": "put", "kind": "namespace", "id": format!("b{round}-{at}"), "body": body});
+        let writes: Vec<_> = (0..1_000).map(write).collect();
+        assert_eq!(writer.post("/batch", &json!({"writes": writes})).status, 200);
+    }
+    let loads = load(&[&reader], 100);
+    proxy.heal();
+    converge(&[&writer, &reader], &url);
+    all_is_well(loads);
 }
 
 /// Numbers that look random and are the same every time.
