@@ -1,7 +1,7 @@
 //! The last picture, on this server's own disk: what it serves when it starts while the store is away, and by what it
 //! knows a log that is not the one it followed.
 //!
-//! The file is an [archive](store::archive): a picture, and the changes since. It is written before a picture is served, so
+//! The file is an [`archive`]: a picture, and the changes since. It is written before a picture is served, so
 //! that a server which starts from it never serves less than it did before. What does not read whole is not used. Its time
 //! is when the picture was last at the head of the log. A second file beside it is locked, since two servers with one
 //! memory have none; its time is when the picture was last served.
