@@ -81,6 +81,8 @@ pub async fn restore(backend: &Backend, file: &Path, replace: bool) -> Result<()
     let (picture, mut changes) = open("restoring")?;
     let store = backend.open().await?;
     let head = store.restore(picture, &mut changes, replace).await.map_err(because)?;
+    // The bar goes with it, before the last word.
+    drop(changes);
     store.close().await;
     tell(&format!("the log is restored, to {head}"))
 }
