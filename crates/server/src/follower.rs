@@ -8,7 +8,7 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Point, Registry};
-use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables, Tail};
+use store::{Store, StoreError, Tail};
 use tokio::{task::block_in_place, time::timeout};
 
 use crate::{
@@ -235,34 +235,6 @@ impl Follower {
 /// Whether a log may be followed by who is at a point: that is in its past, or an operator has overruled it.
 async fn may_follow(store: &dyn Store, here: &Point) -> Result<bool, StoreError> {
     Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.overrules(&here.digest).await?)
-}
-
-impl Backend {
-    fn is_writable(&self) -> bool {
-        !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
-    }
-
-    /// Opens the store, and makes it where it is not there.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(match self {
-            Self::Memory => Arc::new(MemoryStore::default()),
-            Self::Sqlite(dsn) => Arc::new(SqliteStore::open(dsn).await?),
-            Self::Postgres { dsn, connections, timeouts } => {
-                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Made).await?)
-            }
-        })
-    }
-
-    /// Opens a store that is there, for reading.
-    pub(crate) async fn open_for_reading(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(match self {
-            Self::Memory => Arc::new(MemoryStore::default()),
-            Self::Sqlite(dsn) => Arc::new(SqliteStore::open(&(**dsn).clone().for_reading()).await?),
-            Self::Postgres { dsn, connections, timeouts } => {
-                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Found).await?)
-            }
-        })
-    }
 }
 
 impl From<SeedingError> for Fatal {

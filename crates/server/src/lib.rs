@@ -6,6 +6,7 @@
 
 mod access;
 mod app;
+mod backend;
 mod backup;
 mod body;
 mod clock;

@@ -25,7 +25,6 @@ use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     PgConnection as Connection, Postgres, SqlSafeStr,
     postgres::{PgArguments, PgRow as Row},
-    query::Query,
 };
 use tokio::sync::Notify;
 
@@ -38,6 +37,7 @@ use listen::Listener;
 pub use connections::Timeouts;
 pub use dsn::PostgresDsn;
 
+type Query<'q> = sqlx::query::Query<'q, Db, PgArguments>;
 type Db = Postgres;
 
 /// The statements that make the tables, one after another.
@@ -48,7 +48,7 @@ const TABLES: &str = "SELECT count(*) AS tables FROM information_schema.tables
      WHERE table_schema = ANY (current_schemas(false)) AND table_name = 'fleet_schema'";
 
 /// Not kept by the session.
-fn query<'q>(statement: impl SqlSafeStr) -> Query<'q, Db, PgArguments> {
+fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
     sqlx::query(statement).persistent(false)
 }
 

@@ -21,7 +21,6 @@ use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
     pool::PoolConnection,
-    query::Query,
     sqlite::{SqliteArguments, SqliteError, SqliteRow as Row},
 };
 use tokio::sync::Notify;
@@ -30,6 +29,7 @@ use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Re
 
 pub use dsn::{InvalidDsn, SqliteDsn};
 
+type Query<'q> = sqlx::query::Query<'q, Db, SqliteArguments>;
 type Db = Sqlite;
 
 /// The statements that make the tables, one after another.
@@ -38,7 +38,7 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_log.sql")]
 /// How many tables of ours are there.
 const TABLES: &str = "SELECT count(*) AS tables FROM sqlite_schema WHERE name = 'fleet_schema'";
 
-fn query<'q>(statement: impl SqlSafeStr) -> Query<'q, Db, SqliteArguments> {
+fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
     sqlx::query(statement)
 }
 

@@ -1,8 +1,8 @@
 //! Writing a change: into the log, and into the picture at its head.
 
-use model::{Change, Digest};
+use model::Change;
 
-use super::{Connection, query, rows};
+use super::{Connection, Query, query, rows};
 use crate::StoreError;
 
 /// Serialization failure, and deadlock.
@@ -19,7 +19,7 @@ macro_rules! column {
 /// head has its row; others wait for it and then find that it is not where they saw it.
 pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
     let rows = rows::WriteRow::of_change(change);
-    let written = query(
+    let append = query(
         "WITH w AS MATERIALIZED (
              SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])
              AS w (position, kind, id, op, body, checksum)
@@ -42,23 +42,9 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
          INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
          SELECT revision, $2, $3, $4, $5, $6, $7, $8, $9 FROM head",
     )
-    .bind(rows::number(change.revision.0))
-    .bind(rows::number(change.epoch.0))
-    .bind(change.overrules.as_ref().map(Digest::as_bytes))
-    .bind(change.parent.as_bytes())
-    .bind(change.digest.as_bytes())
-    .bind(change.at.as_microsecond())
-    .bind(&change.actor)
-    .bind(&change.reason)
-    .bind(&change.request_id)
-    .bind(column!(rows, position))
-    .bind(column!(rows, kind))
-    .bind(column!(rows, id))
-    .bind(column!(rows, op))
-    .bind(column!(rows, body))
-    .bind(column!(rows, checksum))
-    .execute(&mut *connection)
-    .await;
+    .bind(rows::number(change.revision.0));
+    let append = rows::bind_change(append, change).bind(column!(rows, position));
+    let written = bind_content(append, &rows).execute(&mut *connection).await;
     match written {
         Ok(written) if written.rows_affected() == 0 => return Ok(false),
         // Databases that do not let writers wait for one another say that another was first.
@@ -80,18 +66,22 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
 }
 
 pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
-    query(
+    let insert = query(
         "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])",
     )
     .bind(column!(rows, revision))
-    .bind(column!(rows, position))
-    .bind(column!(rows, kind))
-    .bind(column!(rows, id))
-    .bind(column!(rows, op))
-    .bind(column!(rows, body))
-    .bind(column!(rows, checksum))
-    .execute(connection)
-    .await?;
+    .bind(column!(rows, position));
+    bind_content(insert, rows).execute(connection).await?;
     Ok(())
+}
+
+/// Gives a query what rows say, after where they stand.
+fn bind_content<'q>(query: Query<'q>, rows: &[rows::WriteRow<'q>]) -> Query<'q> {
+    query
+        .bind(column!(rows, kind))
+        .bind(column!(rows, id))
+        .bind(column!(rows, op))
+        .bind(column!(rows, body))
+        .bind(column!(rows, checksum))
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision, Write};
 use sqlx::Row as _;
 
-use super::{Db, Row};
+use super::{Db, Query, Row};
 use crate::{Ends, StoreError};
 
 /// A write on its way into the database.
@@ -42,6 +42,19 @@ impl<'a> WriteRow<'a> {
     pub(super) fn of_change(change: &'a Change) -> Vec<Self> {
         Self::of(&change.writes, (0..).map(|position| (change.revision, position)))
     }
+}
+
+/// Gives a query the columns of a change, without its revision, in the order of the table.
+pub(super) fn bind_change<'q>(query: Query<'q>, change: &'q Change) -> Query<'q> {
+    query
+        .bind(number(change.epoch.0))
+        .bind(change.overrules.as_ref().map(Digest::as_bytes))
+        .bind(change.parent.as_bytes())
+        .bind(change.digest.as_bytes())
+        .bind(change.at.as_microsecond())
+        .bind(&change.actor)
+        .bind(&change.reason)
+        .bind(&change.request_id)
 }
 
 /// Of a write, and of the document that it left behind.

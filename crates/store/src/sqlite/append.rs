@@ -1,6 +1,6 @@
 //! Writing a change: into the log, and into the picture at its head.
 
-use model::{Change, Digest};
+use model::Change;
 
 use super::{Connection, query, rows};
 use crate::StoreError;
@@ -18,21 +18,11 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
     if moved.rows_affected() == 0 {
         return Ok(false);
     }
-    query(
+    let insert = query(
         "INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    )
-    .bind(revision)
-    .bind(rows::number(change.epoch.0))
-    .bind(change.overrules.as_ref().map(Digest::as_bytes))
-    .bind(change.parent.as_bytes())
-    .bind(change.digest.as_bytes())
-    .bind(change.at.as_microsecond())
-    .bind(&change.actor)
-    .bind(&change.reason)
-    .bind(&change.request_id)
-    .execute(&mut *connection)
-    .await?;
+    );
+    rows::bind_change(insert.bind(revision), change).execute(&mut *connection).await?;
     insert_writes(connection, &rows::WriteRow::of_change(change)).await?;
     for statement in [
         "UPDATE fleet_log SET documents = documents

@@ -1,0 +1,36 @@
+//! Opening the store that the settings name.
+
+use std::sync::Arc;
+
+use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables};
+
+use crate::config::Backend;
+
+impl Backend {
+    /// Whether changes can be made through it.
+    pub(crate) fn is_writable(&self) -> bool {
+        !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
+    }
+
+    /// Opens the store, and makes it where it is not there.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryStore::default()),
+            Self::Sqlite(dsn) => Arc::new(SqliteStore::open(dsn).await?),
+            Self::Postgres { dsn, connections, timeouts } => {
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Made).await?)
+            }
+        })
+    }
+
+    /// Opens a store that is there, for reading.
+    pub(crate) async fn open_for_reading(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryStore::default()),
+            Self::Sqlite(dsn) => Arc::new(SqliteStore::open(&(**dsn).clone().for_reading()).await?),
+            Self::Postgres { dsn, connections, timeouts } => {
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Found).await?)
+            }
+        })
+    }
+}
