@@ -8,8 +8,7 @@ use manifests::ApiUrl;
 use model::Registry;
 
 use crate::{
-    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics,
-    router, writing,
+    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics, router,
 };
 
 /// The application's state; cheap to clone.
@@ -71,9 +70,18 @@ impl App {
     /// The newest picture of the fleet, or the failure to send while there is none.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
         self.fleet.snapshot().ok_or_else(|| match self.status.store() {
-            StoreStatus::Diverged(head) => writing::diverged(&head),
+            StoreStatus::Diverged(head) => Failure::store_diverged(&head),
             _ => Failure::not_ready(),
         })
+    }
+
+    /// Refuses a log that is away, or that does not continue what is served.
+    pub(crate) fn sound(&self) -> Result<(), Failure> {
+        match self.status.store() {
+            StoreStatus::Starting | StoreStatus::Following => Ok(()),
+            StoreStatus::Unavailable => Err(Failure::store_unavailable().because("the log cannot be read")),
+            StoreStatus::Diverged(head) => Err(Failure::store_diverged(&head)),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fleet::Refusal;
-use model::FieldError;
+use model::{FieldError, Point};
 use serde::Serialize;
 
 /// A request that is not answered as it was asked. Boxed, since every handler may return one and few do.
@@ -39,6 +39,9 @@ struct Body<'a> {
 }
 
 impl Failure {
+    /// When to come back, in seconds.
+    pub(crate) const RETRY: HeaderValue = HeaderValue::from_static("5");
+
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self(Box::new(Inner { status, code, detail: detail.into(), errors: Vec::new(), header: None, cause: None }))
     }
@@ -56,7 +59,21 @@ impl Failure {
     /// The picture of the fleet is not there yet.
     pub(crate) fn not_ready() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "the fleet has not been loaded from the store yet")
-            .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
+            .with_header(RETRY_AFTER, Self::RETRY)
+    }
+
+    /// The store is away. Whether it has taken a change that was on its way is for the next read to say.
+    pub(crate) fn store_unavailable() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
+            .with_header(RETRY_AFTER, Self::RETRY)
+    }
+
+    /// Whoever holds a picture holds on to it; a change would continue another history.
+    pub(crate) fn store_diverged(head: &Point) -> Self {
+        let detail = "the log does not continue what is served; an operator has to look at it (GET /store)";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
+            .with_header(RETRY_AFTER, Self::RETRY)
+            .because(format!("the log is at {head}"))
     }
 
     pub(crate) fn internal(cause: impl ToString) -> Self {

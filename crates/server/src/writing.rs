@@ -7,23 +7,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use axum::http::{StatusCode, header::RETRY_AFTER};
 use fleet::{Draft, EditError, Objections, Snapshot, plan, review};
 use jiff::Timestamp;
-use model::{Change, Digest, FieldError, Origin, Plan, Point, Revision, Write};
+use model::{Change, Digest, FieldError, Origin, Plan, Revision, Write};
 use store::AppendError;
 use tokio::sync::MutexGuard;
 
-use crate::{App, StoreStatus, access::WriteAccess, failure::Failure};
+use crate::{App, access::WriteAccess, failure::Failure};
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
 const TRIES: u32 = 100;
 
 /// How long the picture may take to come to a change that is in the log.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// When to come back, in seconds.
-const RETRY: HeaderValue = HeaderValue::from_static("5");
 
 /// What came of a change.
 pub(crate) enum Outcome<T> {
@@ -54,7 +51,7 @@ pub(crate) async fn write<T>(
 ) -> Result<Outcome<T>, Failure> {
     if !dry_run {
         // Nobody queues for a store that is away.
-        sound(app)?;
+        app.sound()?;
     }
     // A dry run is in nobody's way.
     let _turn = if dry_run { None } else { Some(turn(app).await?) };
@@ -84,7 +81,7 @@ pub(crate) async fn write<T>(
             }
             continue;
         }
-        sound(app)?;
+        app.sound()?;
         match app.log.store()?.append(&change).await {
             Ok(()) => {
                 app.log.appended(change.clone());
@@ -99,50 +96,34 @@ pub(crate) async fn write<T>(
             }
             // Nobody was first: the database could not tell, and can be asked again.
             Err(AppendError::Conflict { head }) if head == *fleet.point() => {}
-            Err(AppendError::Conflict { head }) => return Err(diverged(&head)),
-            Err(AppendError::Store(error)) => return Err(unavailable().because(error)),
+            Err(AppendError::Conflict { head }) => return Err(Failure::store_diverged(&head)),
+            Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
         }
     }
     let detail = "too many others write at the same time";
-    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, RETRY))
+    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY))
 }
 
 /// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do, or
 /// that something may not be done, can only be said of the newest picture.
 async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
-    sound(app)?;
-    let head = app.log.store()?.ends().await.map_err(|error| unavailable().because(error))?.head.revision;
+    app.sound()?;
+    let head =
+        app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?.head.revision;
     reach(app, head).await?;
     Ok(head == revision)
-}
-
-/// Refuses a log that is away, or that does not continue what is served.
-pub(crate) fn sound(app: &App) -> Result<(), Failure> {
-    match app.status.store() {
-        StoreStatus::Starting | StoreStatus::Following => Ok(()),
-        StoreStatus::Unavailable => Err(unavailable().because("the log cannot be read")),
-        StoreStatus::Diverged(head) => Err(diverged(&head)),
-    }
 }
 
 /// Waits for one's turn to write.
 async fn turn(app: &App) -> Result<MutexGuard<'_, ()>, Failure> {
     tokio::time::timeout(PATIENCE, app.log.turn())
         .await
-        .map_err(|_| unavailable().because("the writers before it wait"))
-}
-
-/// Whoever holds a picture holds on to it; a change would continue another history.
-pub(crate) fn diverged(head: &Point) -> Failure {
-    let detail = "the log does not continue what is served; an operator has to look at it (GET /store)";
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
-        .with_header(RETRY_AFTER, RETRY)
-        .because(format!("the log is at {head}"))
+        .map_err(|_| Failure::store_unavailable().because("the writers before it wait"))
 }
 
 fn not_visible(revision: Revision) -> Failure {
     let detail = format!("the change was made, as revision {revision}, and this server does not see it yet");
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, RETRY)
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
@@ -150,9 +131,9 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
         if tokio::time::timeout(Duration::from_secs(1), app.log.reached(revision)).await.is_ok() {
             return Ok(());
         }
-        sound(app)?;
+        app.sound()?;
     }
-    Err(unavailable().because(format!("the picture did not come to revision {revision}")))
+    Err(Failure::store_unavailable().because(format!("the picture did not come to revision {revision}")))
 }
 
 /// Waits until another picture is served than the one of this digest.
@@ -165,13 +146,7 @@ pub(crate) async fn turned(app: &App, from: &Digest) -> Result<(), Failure> {
         // Whatever comes, or nothing: it is looked again.
         let _ = tokio::time::timeout(Duration::from_secs(1), published.changed()).await;
     }
-    Err(unavailable().because("the picture did not turn to the log"))
-}
-
-/// The store cannot take the change now. Whether it did is for the next read to say.
-pub(crate) fn unavailable() -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
-        .with_header(RETRY_AFTER, RETRY)
+    Err(Failure::store_unavailable().because("the picture did not turn to the log"))
 }
 
 impl WriteAccess {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use axum::http::StatusCode;
 use fleet::Snapshot;
 use model::{Document, Id, Op, ResourceType, Revision, State};
 use store::{Store, StoreError};
 
-use crate::{App, failure::Failure, query::Params, writing};
+use crate::{App, failure::Failure, query::Params};
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
@@ -16,7 +16,7 @@ pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure>
 
 /// The log, if it is that of what is served.
 pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
-    writing::sound(app)?;
+    app.sound()?;
     app.log.store()
 }
 
@@ -77,11 +77,6 @@ pub(crate) fn unknown(revision: Revision) -> Failure {
 pub(crate) fn unreadable(error: StoreError) -> Failure {
     match error {
         StoreError::Pruned { .. } => Failure::new(StatusCode::GONE, "pruned", error.to_string()),
-        other => {
-            let detail = "the store cannot be read at the moment";
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
-                .with_header(RETRY_AFTER, HeaderValue::from_static("5"))
-                .because(other)
-        }
+        other => Failure::store_unavailable().because(other),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) async fn accept(
         (Some(elsewhere), _) => elsewhere,
         (None, StoreStatus::Diverged(_)) => here,
         (None, StoreStatus::Following) => return Err(not_diverged()),
-        (None, StoreStatus::Starting | StoreStatus::Unavailable) => return Err(writing::unavailable()),
+        (None, StoreStatus::Starting | StoreStatus::Unavailable) => return Err(Failure::store_unavailable()),
     };
     if dry_run {
         let plan = tokio::task::block_in_place(|| {
@@ -78,7 +78,7 @@ pub(crate) async fn accept(
     match app.log.store()?.append(&word).await {
         Ok(()) => {}
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
-        Err(AppendError::Store(error)) => return Err(writing::unavailable().because(error)),
+        Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }
     tracing::warn!(log = %head, %served, "an operator has accepted the log");
     if served == here {

@@ -9,8 +9,11 @@ use harness::{Postgres, Proxy};
 use serde_json::json;
 
 use crate::{
-    server::Server,
-    world::{CLUSTERS, all_is_well, converge, launch, load, log, nothing_is_lost, start, wait_until_ready},
+    server::{Server, command},
+    world::{
+        CLUSTERS, all_is_well, answers, converge, launch, load, log, nothing_is_lost, seed, settings, start,
+        wait_until_ready,
+    },
 };
 
 #[test]
@@ -78,6 +81,29 @@ fn a_replica_that_is_far_behind_catches_up() {
     proxy.heal();
     converge(&[&writer, &reader], &url);
     all_is_well(loads);
+}
+
+/// The log keeps its name and its past, so a server with a memory goes on where it was.
+#[test]
+fn a_log_moves_from_a_file_to_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seed.json"), seed().to_string()).unwrap();
+    let folder = std::sync::Arc::new(folder);
+    let file = "sqlite://data/log.db?mode=rwc";
+    let server = Server::start_in(folder.clone(), &settings(file, "crud"));
+    assert_eq!(server.put("/clusters/c1/namespaces/n1", &json!({})).status, 200);
+    let (before, past) = (answers(&server), server.get("/changes").json());
+    drop(server);
+    let url = Postgres::shared().database();
+    for (what, address) in [("backup", file), ("restore", url.as_str())] {
+        let done = command(folder.path()).args([what, "moved"]).env("DATABASE_URL", address).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let server = Server::start_in(folder, &settings(&url, "crud"));
+    assert_eq!((answers(&server), server.get("/changes").json()), (before, past));
+    assert!(!server.log().contains("does not continue it"), "{}", server.log());
+    assert_eq!(server.put("/clusters/c1/namespaces/n2", &json!({})).status, 200);
+    converge(&[&server], &url);
 }
 
 /// Numbers that look random and are the same every time.
