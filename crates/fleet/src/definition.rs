@@ -1,9 +1,9 @@
 //! A definition: a document that clusters refer to, read for merging.
 
-use model::{Document, Map, ResourceType, Value, prune_nulls};
+use model::{Document, ResourceType, Value, prune_nulls};
 
 use crate::{
-    merge::{members, merge},
+    merge::{self, Field, Members},
     order::Delivery,
     snapshot::SnapshotError,
 };
@@ -14,7 +14,7 @@ pub struct Definition {
     /// Its document.
     pub document: Document,
     /// What it says beside the id; null says nothing.
-    pub(crate) fields: Map,
+    pub(crate) fields: Box<[Field]>,
     /// The input of a cluster that says nothing beside the id, as members of a JSON object. Written down once, here,
     /// and not for every poll: most references say nothing.
     pub(crate) plain: Box<str>,
@@ -35,9 +35,11 @@ impl Definition {
         prune_nulls(&mut fields);
         let list = ty.ordered_by.as_ref().and_then(|field| fields.get(field)).and_then(Value::as_array);
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
-        let plain = members(merge(ty, &document.id, &[&ty.defaults, &fields])).into();
         let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
-        Ok(Self { document, fields, plain, depends_on, delivery })
+        let fields = merge::defined(ty, &fields);
+        let mut plain = String::new();
+        merge::write(&mut plain, ty, document.id.as_str(), &fields, &Members::default());
+        Ok(Self { document, fields, plain: plain.into(), depends_on, delivery })
     }
 
     /// Whether Flux orders another version of the definition in the same way.

@@ -2,15 +2,20 @@
 //!
 //! A poll gathers text. What does not depend on the poll was written down when its document was read: the plain input
 //! of each definition, the patches and the identity of each cluster. Only a reference that overrides something is merged
-//! anew.
+//! anew, of texts too. References are numbers of places in the catalogue, so no name is compared; the answer is written
+//! once, into memory of the right size.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use model::{Id, ResourceType, helm};
+use model::{
+    Id, ResourceType,
+    helm::{self, PatchError},
+};
 
 use crate::{
-    Cluster, Definition, Snapshot, SnapshotError,
-    merge::{members, merge},
+    Cluster, Definition, Reference, Snapshot, SnapshotError,
+    catalogue::Version,
+    merge::{self, Members},
     order::Order,
 };
 
@@ -105,15 +110,27 @@ impl Snapshot {
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        let mut list = List::default();
-        self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
-        list.seal(empty, Some(&cluster.identity))
+        let resolved = self.resolve(cluster, ty)?;
+        let mut list = List::with_capacity(
+            resolved.iter().map(|(_, it)| it.plain.len()).sum::<usize>()
+                + resolved.len() * (cluster.identity().len() + FRAME)
+                + patches_len(cluster, ty),
+        );
+        self.each_input(cluster, ty, &resolved, |_, input| list.push(|text| input.write(text)))?;
+        list.seal(empty, Some(cluster.identity()))
+    }
+
+    /// What the answer is made of: as long as this stays the same, so does the answer.
+    #[must_use]
+    pub fn stamp(&self, cluster: &Cluster, ty: &ResourceType) -> Stamp {
+        Stamp { cluster: cluster.version, catalogue: self.catalogue(ty).map(|catalogue| catalogue.version) }
     }
 
     /// The JSON text of each input of a type for a cluster.
     pub(crate) fn input_texts(&self, cluster: &Cluster, ty: &ResourceType) -> Result<BTreeMap<Id, String>, Refusal> {
         let mut texts = BTreeMap::new();
-        self.each_input(cluster, ty, |id, input| {
+        let resolved = self.resolve(cluster, ty)?;
+        self.each_input(cluster, ty, &resolved, |id, input| {
             let mut text = String::new();
             input.write(&mut text);
             texts.insert(id.clone(), text);
@@ -121,56 +138,61 @@ impl Snapshot {
         Ok(texts)
     }
 
-    fn each_input<'a>(
-        &'a self,
-        cluster: &'a Cluster,
-        ty: &ResourceType,
-        mut take: impl FnMut(&'a Id, Input<'a>),
-    ) -> Result<(), Refusal> {
+    /// The references of a live cluster whose definitions are there.
+    fn resolve<'a>(&'a self, cluster: &'a Cluster, ty: &ResourceType) -> Result<Vec<Resolved<'a>>, Refusal> {
         if !cluster.is_live() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.refuse_unread(cluster, ty)?;
-        if let Some(twice) = cluster.twice(ty.position) {
-            return Err(Refusal::DuplicateInput(twice.to_string()));
+        let Some((list, catalogue)) = cluster.list(ty.position).zip(self.catalogue(ty)) else { return Ok(Vec::new()) };
+        if let Some(twice) = list.twice.and_then(|place| catalogue.at(place)) {
+            return Err(Refusal::DuplicateInput(twice.id.to_string()));
         }
-        let resolved: Vec<_> = cluster
-            .references(ty.position)
-            .iter()
-            .filter_map(|reference| Some((reference, self.definition(ty, &reference.id)?)))
-            .collect();
-        let order = ty.ordered_by.as_ref().map(|_| Order::among(&resolved));
-        for (reference, definition) in resolved {
-            let id = reference.id.as_str();
-            let merged = match &reference.fields {
-                None => Cow::Borrowed(&*definition.plain),
-                Some(fields) => members(merge(ty, &reference.id, &[&ty.defaults, &definition.fields, fields])).into(),
-            };
-            let patches = match cluster.patches.get(id).filter(|_| ty.patchable).map(|patches| &patches.members) {
-                None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
-                Some(Ok(members)) => Some(&**members),
-                Some(Err(error)) => return Err(Refusal::Patch { id: reference.id.clone(), error: error.clone() }),
-            };
-            let dependencies = order.as_ref().map(|order| order.dependencies(id));
-            take(&reference.id, Input { merged, patches, dependencies, cluster: &cluster.identity });
-        }
-        Ok(())
-    }
-
-    /// A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
-    /// could be such a mistake is served.
-    fn refuse_unread(&self, cluster: &Cluster, ty: &ResourceType) -> Result<(), Refusal> {
-        let references = cluster.references(ty.position);
-        if references.is_empty()
+        // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
+        // could be such a mistake is served.
+        if list.places.is_empty()
             && let Some(list) = cluster.unread_lists.first()
         {
             return Err(Refusal::UnreadList(list.to_string()));
         }
-        let lost = |id: &Id| self.is_stranger(id) && self.definition(ty, id).is_none();
-        match references.iter().find(|reference| lost(&reference.id)) {
-            Some(reference) => Err(Refusal::UnreadDefinition(reference.id.clone())),
-            None => Ok(()),
+        let mut resolved = Vec::with_capacity(list.places.len());
+        let mut seen = 0;
+        for (reference, definition) in self.references(cluster, ty) {
+            seen += 1;
+            match definition {
+                Some(definition) => resolved.push((reference, definition)),
+                None if self.is_stranger(reference.id) => return Err(Refusal::UnreadDefinition(reference.id.clone())),
+                None => {}
+            }
         }
+        if seen != list.places.len() {
+            let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
+            return Err(lost.into());
+        }
+        Ok(resolved)
+    }
+
+    fn each_input<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        ty: &'a ResourceType,
+        resolved: &[Resolved<'a>],
+        mut take: impl FnMut(&'a Id, Input<'_>),
+    ) -> Result<(), Refusal> {
+        let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
+        let order = ty.ordered_by.as_ref().map(|_| Order { resolved, circular });
+        for (reference, definition) in resolved {
+            let patches = match cluster.patches(reference.id.as_str()).filter(|_| ty.patchable).map(|it| &it.members) {
+                None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
+                Some(Ok(members)) => Some(&**members),
+                Some(Err(error)) => {
+                    return Err(Refusal::Patch { id: reference.id.clone(), error: PatchError::clone(error) });
+                }
+            };
+            let said = reference.fields.map(serde_json::from_str).transpose();
+            let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
+            take(reference.id, Input { ty, definition, said, patches, order: order.as_ref(), cluster });
+        }
+        Ok(())
     }
 
     /// The live clusters themselves as inputs, for whoever provisions them.
@@ -178,7 +200,7 @@ impl Snapshot {
         if self.clusters().next().is_none() {
             return Err(Refusal::BlankFleet);
         }
-        let mut list = List::default();
+        let mut list = List::with_capacity(0);
         for cluster in self.clusters().filter(|cluster| cluster.is_live()) {
             // A cluster is a definition too: of itself.
             let itself = Definition::read(cluster.document.clone(), ty)?;
@@ -192,26 +214,51 @@ impl Snapshot {
     }
 }
 
-/// One input, as the texts that it is put together from. All but the merged fields of a reference that overrides
-/// something were written down when their documents were read.
+/// A reference, and what it refers to.
+type Resolved<'a> = (Reference<'a>, &'a Definition);
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    cluster: Version,
+    catalogue: Option<Version>,
+}
+
+/// What an input has around its texts, at most as a rule.
+const FRAME: usize = 96;
+
+/// The length of all patches, whether they are used or not.
+fn patches_len(cluster: &Cluster, ty: &ResourceType) -> usize {
+    let patches = cluster.all_patches().iter().filter(|_| ty.patchable);
+    patches.map(|(_, patches)| patches.members.as_ref().map_or(0, |members| members.len())).sum()
+}
+
+/// One input, as what it is put together from.
 struct Input<'a> {
-    merged: Cow<'a, str>,
+    ty: &'a ResourceType,
+    definition: &'a Definition,
+    said: Option<Members<'a>>,
     patches: Option<&'a str>,
-    dependencies: Option<Vec<&'a str>>,
-    cluster: &'a str,
+    order: Option<&'a Order<'a>>,
+    cluster: &'a Cluster,
 }
 
 impl Input<'_> {
     fn write(&self, text: &mut String) {
         text.push('{');
-        text.push_str(&self.merged);
+        match (&self.said, self.definition) {
+            (None, definition) => text.push_str(&definition.plain),
+            (Some(said), Definition { document, fields, .. }) => {
+                merge::write(text, self.ty, document.id.as_str(), fields, said);
+            }
+        }
         if let Some(patches) = self.patches {
             text.push(',');
             text.push_str(patches);
         }
-        if let Some(dependencies) = &self.dependencies {
+        if let Some(order) = self.order {
             text.push_str(",\"effective_depends_on\":[");
-            for (at, id) in dependencies.iter().enumerate() {
+            for (at, id) in order.dependencies(self.definition).enumerate() {
                 // Ids of the fleet hold nothing that JSON would escape.
                 text.push_str(if at == 0 { "\"" } else { ",\"" });
                 text.push_str(id);
@@ -220,7 +267,7 @@ impl Input<'_> {
             text.push(']');
         }
         text.push_str(",\"cluster\":");
-        text.push_str(self.cluster);
+        text.push_str(self.cluster.identity());
         text.push('}');
     }
 }
@@ -231,13 +278,13 @@ struct List {
     count: usize,
 }
 
-impl Default for List {
-    fn default() -> Self {
-        Self { text: "{\"inputs\":[".to_owned(), count: 0 }
-    }
-}
-
 impl List {
+    fn with_capacity(bytes: usize) -> Self {
+        let mut text = String::with_capacity(bytes + FRAME);
+        text.push_str("{\"inputs\":[");
+        Self { text, count: 0 }
+    }
+
     fn push(&mut self, write: impl FnOnce(&mut String)) {
         if self.count > 0 {
             self.text.push(',');

@@ -7,6 +7,7 @@
 //! The served list is a delete command: Flux collects whatever is missing from it. So an answer is whole and checked,
 //! or there is none and a [`Refusal`] says why.
 
+mod catalogue;
 mod cluster;
 mod definition;
 mod draft;
@@ -17,14 +18,17 @@ mod plan;
 mod problems;
 mod publish;
 mod review;
+mod slots;
 mod snapshot;
 
-pub use cluster::{Cluster, Reference};
+pub use cluster::Cluster;
 pub use definition::Definition;
 pub use draft::{Draft, EditError};
-pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal};
+pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan};
 pub use problems::{Problem, Rule};
 pub use publish::{Reader, Writer, fleet};
 pub use review::{Objections, review};
 pub use snapshot::{Snapshot, SnapshotError};
+
+pub(crate) use cluster::Reference;

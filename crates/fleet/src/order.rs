@@ -4,7 +4,7 @@
 //! it does not have, cannot order a Helm release after a Kustomization, and does not notice a circle. So a cluster is
 //! served only the dependencies that hold there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::Value;
 
@@ -29,40 +29,38 @@ impl Delivery {
     }
 }
 
-/// The dependencies among the components of one cluster.
+/// The components of one cluster, each with its definition, in the order of its list.
 pub(crate) struct Order<'a> {
-    edges: BTreeMap<&'a str, Vec<&'a str>>,
+    pub(crate) resolved: &'a [(Reference<'a>, &'a Definition)],
+    /// Whether there are circles in the catalogue. Few ever have one, and only then it is looked for.
+    pub(crate) circular: bool,
 }
 
 impl<'a> Order<'a> {
-    /// The order for the references of a cluster, each with its definition.
-    pub(crate) fn among(resolved: &[(&'a Reference, &'a Definition)]) -> Self {
-        // Most catalogues order little, and most polls ask for nothing to be ordered.
-        if resolved.iter().all(|(_, definition)| definition.depends_on.is_empty()) {
-            return Self { edges: BTreeMap::new() };
-        }
-        let enabled: BTreeMap<&str, Delivery> = resolved
-            .iter()
-            .filter(|(reference, _)| reference.enabled())
-            .map(|(reference, definition)| (reference.id.as_str(), definition.delivery))
-            .collect();
-        let edges = resolved.iter().map(|(reference, definition)| {
-            let mut seen = BTreeSet::new();
-            let all = definition.depends_on.iter().map(AsRef::as_ref);
-            let there = all.filter(|on| enabled.get(on) == Some(&definition.delivery) && seen.insert(*on));
-            (reference.id.as_str(), there.collect())
-        });
-        Self { edges: edges.collect() }
-    }
-
     /// What a component must wait for, without what waits for it in turn.
-    pub(crate) fn dependencies(&self, id: &str) -> Vec<&'a str> {
-        let all = self.edges.get(id).map_or(&[][..], Vec::as_slice);
-        all.iter().copied().filter(|on| !self.reaches(on, id)).collect()
+    pub(crate) fn dependencies(&self, of: &'a Definition) -> impl Iterator<Item = &'a str> {
+        self.there(of).filter(|on| !self.circular || !self.waits(on, of.document.id.as_str()))
     }
 
-    fn reaches(&self, from: &'a str, to: &str) -> bool {
-        reaches(from, to, |at| self.edges.get(at).into_iter().flatten().copied().collect())
+    /// What a component depends on and the cluster can wait for, each once.
+    fn there(&self, of: &'a Definition) -> impl Iterator<Item = &'a str> {
+        of.depends_on
+            .iter()
+            .enumerate()
+            .filter(move |(at, on)| {
+                let keeps = |(reference, it): &(Reference<'_>, &Definition)| {
+                    reference.id.as_str() == &***on && reference.enabled && it.delivery == of.delivery
+                };
+                !of.depends_on[..*at].contains(on) && self.resolved.iter().any(keeps)
+            })
+            .map(|(_, on)| &**on)
+    }
+
+    fn waits(&self, from: &'a str, to: &str) -> bool {
+        reaches(from, to, |at| {
+            let found = self.resolved.iter().find(|(reference, _)| reference.id.as_str() == at);
+            found.into_iter().flat_map(|(_, definition)| self.there(definition)).collect()
+        })
     }
 }
 

@@ -48,7 +48,8 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Vec<Write> {
 }
 
 fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
-    Some(fleet.cluster(id)?.environment.to_string())
+    let identity: Value = serde_json::from_str(fleet.cluster(id)?.identity()).ok()?;
+    identity["environment"].as_str().map(ToOwned::to_owned)
 }
 
 fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {

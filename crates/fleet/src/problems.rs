@@ -3,7 +3,7 @@
 //! The API refuses such data, but a seed or an older version may have left it. It is shown, never hidden: a gap in an
 //! answer is a thing that a cluster does not run.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use model::{Document, Id, Kind, ResourceType, yaml};
 use serde::Serialize;
@@ -142,7 +142,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
     for list in &cluster.unread_lists {
         findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
-    for (id, patches) in &cluster.patches {
+    for (id, patches) in cluster.all_patches() {
         let patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
         if !patchable.into_iter().any(|ty| fleet.definition_by_name(ty, id).is_some()) {
             let message = format!("nothing that can be patched is called \"{id}\"");
@@ -167,31 +167,31 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
 
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut Findings<'_>) {
-    let references = cluster.references(ty.position);
-    let enabled: BTreeSet<_> = references.iter().filter(|it| it.enabled()).map(|it| it.id.as_str()).collect();
-    let mut seen = BTreeSet::new();
-    for (at, reference) in references.iter().enumerate() {
-        let pointer = format!("/{}/{at}", ty.list);
-        if !seen.insert(&reference.id) {
-            findings.tell(&pointer, Rule::DuplicateReference, format!("\"{}\" is in the list twice", reference.id));
+    let twice = cluster.list(ty.position).is_some_and(|list| list.twice.is_some());
+    let enabled = |on: &str| fleet.references(cluster, ty).any(|(it, _)| it.enabled && it.id.as_str() == on);
+    for (at, (reference, definition)) in fleet.references(cluster, ty).enumerate() {
+        let id = reference.id;
+        let pointer = || format!("/{}/{at}", ty.list);
+        if twice && fleet.references(cluster, ty).take(at).any(|(before, _)| before.id == id) {
+            findings.tell(pointer(), Rule::DuplicateReference, format!("\"{id}\" is in the list twice"));
         }
-        let Some(definition) = fleet.definition(ty, &reference.id) else {
-            let message = format!("{} \"{}\" is not defined", ty.kind, reference.id);
-            findings.tell(pointer, Rule::MissingDefinition, message);
+        let Some(definition) = definition else {
+            findings.tell(pointer(), Rule::MissingDefinition, format!("{} \"{id}\" is not defined", ty.kind));
             continue;
         };
-        if reference.enabled() {
-            for on in definition.depends_on.iter().filter(|on| !enabled.contains(&***on)) {
-                let message = format!("\"{}\" depends on \"{on}\", which this cluster has not enabled", reference.id);
-                findings.tell(&pointer, Rule::DependencyNotAssigned, message);
+        if reference.enabled {
+            for on in definition.depends_on.iter().filter(|on| !enabled(on)) {
+                let message = format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled");
+                findings.tell(pointer(), Rule::DependencyNotAssigned, message);
             }
         }
-        let patches = cluster.patches.get(reference.id.as_str()).filter(|_| ty.patchable);
-        if definition.delivery == Delivery::Kustomization {
-            for key in patches.into_iter().flat_map(|patches| &patches.no_variables) {
+        if definition.delivery == Delivery::Kustomization
+            && let Some(patches) = cluster.patches(id.as_str()).filter(|_| ty.patchable)
+        {
+            for key in patches.no_variables() {
                 let message =
                     format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
-                let pointer = yaml::child(&yaml::child("/patches", reference.id.as_str()), key);
+                let pointer = yaml::child(&yaml::child("/patches", id.as_str()), &key);
                 findings.tell(pointer, Rule::InvalidVariable, message);
             }
         }

@@ -96,8 +96,7 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
 fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map, errors: &mut Vec<FieldError>) {
     let Some(known) = fleet.document(ty, &write.id).and_then(|document| document.body.fields().ok()) else { return };
     // A decommissioned cluster may be restored before it has let anything go.
-    let has_it = |cluster: &Cluster| cluster.references(ty.position).iter().any(|reference| reference.id == write.id);
-    let is_there = || fleet.referrers(ty, &write.id).next().is_some() || fleet.clusters().any(has_it);
+    let is_there = || fleet.holders(ty, &write.id).next().is_some();
     for (field, unless) in &ty.fixed {
         let changes = known.get(field) != fields.get(field) && fields.get(unless) != Some(&Value::Bool(true));
         if changes && is_there() {

@@ -13,8 +13,7 @@ impl Draft<'_> {
         let mut by = Vec::new();
         let mut known: BTreeSet<Id> = self.fleet.referrers(ty, id).cloned().collect();
         if ty.patchable {
-            let patching = self.fleet.clusters().filter(|cluster| cluster.patches.contains_key(id.as_str()));
-            known.extend(patching.map(|cluster| cluster.id().clone()));
+            known.extend(self.fleet.patching(id.as_str()).map(|cluster| cluster.id().clone()));
         }
         for cluster in self.candidates(clusters, known) {
             let Ok(mut fields) = self.fields(clusters, &cluster) else { continue };

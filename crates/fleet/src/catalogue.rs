@@ -1,0 +1,124 @@
+//! The definitions of one type, and who refers to them.
+
+use std::{
+    sync::Arc,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use imbl::OrdMap;
+use model::{Id, InvalidId};
+use roaring::RoaringBitmap;
+
+use crate::{
+    Definition,
+    slots::{Place, Slots},
+};
+
+/// A version of something; no two are alike while a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Version {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The definitions of one type. Every id that is defined or referred to has a place here, so that the many references
+/// of a fleet are numbers, and a poll finds definitions without comparing names.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalogue {
+    places: OrdMap<Id, Place>,
+    entries: Slots<Entry>,
+    /// Whether definitions depend on one another in a circle.
+    pub(crate) circular: bool,
+    /// Changes with everything here that answers are made of.
+    pub(crate) version: Version,
+}
+
+/// An id that is defined, referred to, or both.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: Id,
+    pub(crate) definition: Option<Arc<Definition>>,
+    /// The places of the clusters, live or decommissioned, whose lists name it.
+    pub(crate) holders: Arc<RoaringBitmap>,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self { places: OrdMap::new(), entries: Slots::default(), circular: false, version: Version::new() }
+    }
+}
+
+impl Catalogue {
+    pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
+        self.entries.get(place)
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<&Entry> {
+        self.at(*self.places.get(id)?)
+    }
+
+    /// All definitions, in the order of their ids.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.places.values().filter_map(|place| self.at(*place)?.definition.as_deref())
+    }
+
+    /// The place of an id, which is made if it is not there.
+    pub(crate) fn place(&mut self, id: &str) -> Result<Place, InvalidId> {
+        match self.places.get(id) {
+            Some(place) => Ok(*place),
+            None => Ok(self.enter(Id::parse(id)?)),
+        }
+    }
+
+    fn enter(&mut self, id: Id) -> Place {
+        let place = self.entries.insert(Entry { id: id.clone(), definition: None, holders: Arc::default() });
+        self.places.insert(id, place);
+        place
+    }
+
+    /// Takes in a definition, or lets go of it; answers the one that was there before.
+    pub(crate) fn define(&mut self, id: &Id, definition: Option<Arc<Definition>>) -> Option<Arc<Definition>> {
+        self.version = Version::new();
+        let place = match self.places.get(id) {
+            Some(place) => *place,
+            None if definition.is_some() => self.enter(id.clone()),
+            None => return None,
+        };
+        let before = std::mem::replace(&mut self.entries.get_mut(place)?.definition, definition);
+        self.tidy(place);
+        before
+    }
+
+    /// Notes that a cluster names what is at a place, or does so no longer.
+    pub(crate) fn hold(&mut self, place: Place, cluster: Place, holds: bool) {
+        if let Some(entry) = self.entries.get_mut(place)
+            && entry.holders.contains(cluster) != holds
+        {
+            note(&mut entry.holders, cluster, holds);
+            self.tidy(place);
+        }
+    }
+
+    /// Gives up a place that nobody needs.
+    fn tidy(&mut self, place: Place) {
+        let needless = |entry: &&Entry| entry.definition.is_none() && entry.holders.is_empty();
+        if let Some(id) = self.at(place).filter(needless).map(|entry| entry.id.clone()) {
+            self.places.remove(&id);
+            self.entries.remove(place);
+        }
+    }
+}
+
+/// Puts a place into a set, or takes it out.
+pub(crate) fn note(set: &mut Arc<RoaringBitmap>, place: Place, is_in: bool) {
+    let set = Arc::make_mut(set);
+    if is_in {
+        set.insert(place);
+    } else {
+        set.remove(place);
+    }
+}

@@ -1,0 +1,162 @@
+//! From the text of a document to a cluster, without a tree in between: a start reads every cluster of the fleet.
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use model::{ClusterDns, Document, InvalidId, Map, Registry, ResourceType, Value, prune_nulls};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+
+use super::{Cluster, List, Patches, Said};
+use crate::{
+    catalogue::Version,
+    merge::{Members, Name},
+    slots::Place,
+    snapshot::SnapshotError,
+};
+
+/// Knows what is named already.
+pub(crate) trait Names {
+    /// The place of a definition.
+    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, InvalidId>;
+
+    /// The one copy of the name of something that is patched.
+    fn patched(&mut self, name: &str) -> Arc<str>;
+}
+
+impl Cluster {
+    /// Reads a document.
+    pub(crate) fn read(document: Document, registry: &Registry, names: &mut impl Names) -> Result<Self, SnapshotError> {
+        let read = Parts::read(document.body.as_str(), registry, names);
+        let Parts { dns, identity, lists, patches, unread_lists } =
+            read.map_err(|what| SnapshotError::unreadable(&document, what))?;
+        Ok(Self { document, dns, identity, lists, patches, unread_lists, version: Version::new() })
+    }
+}
+
+/// What a cluster's text says.
+struct Parts {
+    dns: ClusterDns,
+    identity: Box<str>,
+    lists: Box<[List]>,
+    patches: Box<[(Arc<str>, Patches)]>,
+    unread_lists: Box<[Box<str>]>,
+}
+
+impl Parts {
+    fn read(body: &str, registry: &Registry, names: &mut impl Names) -> Result<Self, String> {
+        let Members(fields) = parse(body)?;
+        let field = |name: &str| fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.get());
+        let text = |name: &str| match field(name) {
+            Some(text) if text.starts_with('"') => Ok(text),
+            _ => Err(format!("{name} is not a string")),
+        };
+        let (name, dns, environment) = (text("cluster_name")?, text("cluster_dns")?, text("environment")?);
+        let patches = match field("patches") {
+            None | Some("null") => Box::default(),
+            Some(patches) => read_patches(patches, names)?,
+        };
+        let mut list = |ty: &ResourceType| match field(&ty.list) {
+            _ if ty.is_cluster() => Ok(List::default()),
+            None | Some("null") => Ok(List::default()),
+            Some(list) if list.starts_with('[') => List::read(list, ty, names),
+            Some(_) => Err(format!("{} is not a list", ty.list)),
+        };
+        let lists = registry.types().map(&mut list).collect::<Result<_, _>>()?;
+        let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
+        let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
+        Ok(Self {
+            dns: ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0),
+            identity: format!(r#"{{"name":{name},"dns":{dns},"environment":{environment}}}"#).into(),
+            lists,
+            patches,
+            unread_lists: unread.map(|(name, _)| Box::from(&**name)).collect(),
+        })
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn read_patches(text: &str, names: &mut impl Names) -> Result<Box<[(Arc<str>, Patches)]>, String> {
+    let Value::Object(mut all) = parse(text)? else { return Err("patches are not an object".to_owned()) };
+    prune_nulls(&mut all);
+    let mut patches = Vec::with_capacity(all.len());
+    for (name, one) in all {
+        let Value::Object(one) = one else { return Err("patches are not objects".to_owned()) };
+        patches.push((names.patched(&name), Patches::read(one)));
+    }
+    patches.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(patches.into())
+}
+
+impl List {
+    fn read(text: &str, ty: &ResourceType, names: &mut impl Names) -> Result<Self, String> {
+        let entries: Vec<Entry<'_>> = parse(text)?;
+        let mut places = Vec::with_capacity(entries.len());
+        let mut said = Vec::new();
+        for (at, Entry { id, fields }) in (0..).zip(entries) {
+            let id = id.ok_or("a reference has no id")?;
+            places.push(names.place(ty, &id).map_err(|error| format!("a reference to \"{id}\": {error}"))?);
+            said.extend(Said::read(at, fields, ty));
+        }
+        let mut sorted = places.clone();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        Ok(Self { places: places.into(), said: said.into(), twice })
+    }
+}
+
+impl Said {
+    /// To say the default is to say nothing, unless the definition could say something else.
+    fn read(at: u32, fields: Vec<(Cow<'_, str>, Value)>, ty: &ResourceType) -> Option<Self> {
+        let defined = |name: &str| ty.properties().is_some_and(|properties| properties.contains_key(name));
+        let says = |name: &str, value: &Value| defined(name) || ty.defaults.get(name) != Some(value);
+        let mut fields = fields.into_iter().filter(|(name, value)| says(name, value)).peekable();
+        fields.peek()?;
+        let mut fields: Map = fields.map(|(name, value)| (name.into_owned(), value)).collect();
+        prune_nulls(&mut fields);
+        let enabled = fields.get("enabled") != Some(&Value::Bool(false));
+        (!fields.is_empty()).then(|| Self { at, enabled, fields: Value::Object(fields).to_string().into() })
+    }
+}
+
+/// An entry of a list of references: its id, and what else it says.
+struct Entry<'a> {
+    id: Option<Cow<'a, str>>,
+    fields: Vec<(Cow<'a, str>, Value)>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Entry<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a reference, which is an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entry = Entry { id: None, fields: Vec::new() };
+                while let Some(Name(name)) = map.next_key()? {
+                    if name == "id" {
+                        entry.id = Some(map.next_value::<Name<'_>>()?.0);
+                    } else {
+                        entry.fields.push((name, map.next_value()?));
+                    }
+                }
+                Ok(entry)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+fn is_list_of_references(text: &str) -> bool {
+    let is_reference = |item: &Value| item.get("id").is_some();
+    text.starts_with('[')
+        && parse::<Vec<Value>>(text).is_ok_and(|items| !items.is_empty() && items.iter().all(is_reference))
+}

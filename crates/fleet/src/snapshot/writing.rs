@@ -1,0 +1,252 @@
+//! How a snapshot comes to be: of all documents, or of another one and a change.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use imbl::HashMap;
+use model::{Change, ClusterDns, Document, Id, InvalidId, Kind, Point, Registry, ResourceType, State};
+use roaring::RoaringBitmap;
+
+use super::{Claims, Snapshot, SnapshotError};
+use crate::{
+    Cluster, Definition, Problem, Rule,
+    catalogue::{Catalogue, Version, note},
+    cluster::Names,
+    problems,
+    slots::Place,
+};
+
+/// The documents that may have other problems than before.
+enum Touched {
+    /// All that there are.
+    All,
+    /// These.
+    These(BTreeSet<(Kind, Id)>),
+}
+
+impl Touched {
+    fn document(&mut self, kind: &Kind, id: &Id) {
+        if let Self::These(keys) = self {
+            keys.insert((kind.clone(), id.clone()));
+        }
+    }
+
+    fn clusters<'a>(&mut self, clusters: impl Iterator<Item = &'a Cluster>) {
+        if let Self::These(keys) = self {
+            keys.extend(clusters.map(|it| (it.document.kind.clone(), it.id().clone())));
+        }
+    }
+}
+
+impl Snapshot {
+    /// The fleet at a point of the log, from all its documents; from all or not at all.
+    pub fn load(
+        registry: Arc<Registry>,
+        point: Point,
+        documents: impl IntoIterator<Item = Document>,
+    ) -> Result<Self, SnapshotError> {
+        let mut fleet = Self::empty(registry);
+        fleet.point = point;
+        for document in documents {
+            fleet.put(document, &mut Touched::All)?;
+        }
+        fleet.examine(Touched::All);
+        Ok(fleet)
+    }
+
+    /// The fleet after a change.
+    pub fn apply(&self, change: &Change) -> Result<Self, SnapshotError> {
+        if change.revision != self.point.revision.next() || change.parent != self.point.digest {
+            return Err(SnapshotError::OutOfOrder { snapshot: self.point, change: change.revision });
+        }
+        let mut next = self.clone();
+        next.point = self.point.after(change);
+        let mut touched = Touched::These(BTreeSet::new());
+        for write in &change.writes {
+            match write.document(change.revision) {
+                Some(document) => next.put(document, &mut touched)?,
+                None => next.remove(&write.kind, &write.id, &mut touched),
+            }
+        }
+        next.examine(touched);
+        Ok(next)
+    }
+
+    fn put(&mut self, document: Document, touched: &mut Touched) -> Result<(), SnapshotError> {
+        let registry = self.registry.clone();
+        let (kind, id) = (document.kind.clone(), document.id.clone());
+        match registry.by_kind(kind.as_str()) {
+            Some(ty) if ty.is_cluster() => {
+                let document = Document { kind: ty.kind.clone(), ..document };
+                let mut names = Known { catalogues: &mut self.catalogues, patching: &self.patching };
+                let cluster = Arc::new(Cluster::read(document, &registry, &mut names)?);
+                let known = self.by_id.get(&id).copied();
+                let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
+                let was = known.and_then(|place| self.clusters.get(place)).cloned();
+                self.link(place, was.as_deref(), Some(&cluster));
+                if let Some(was) = was {
+                    self.clusters.replace(place, cluster.clone());
+                    touched.clusters(self.live_claims(&was.dns));
+                } else {
+                    self.by_id.insert(id.clone(), place);
+                }
+                touched.clusters(self.live_claims(&cluster.dns));
+            }
+            // Only clusters have tombstones; any other document that is not in force is not there.
+            Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
+            Some(ty) => {
+                let definition = Arc::new(Definition::read(document, ty)?);
+                let known = self.catalogues[ty.position].define(&id, Some(definition.clone()));
+                if known.is_none_or(|known| !known.is_ordered_as(&definition)) {
+                    self.touch_referrers(ty, &id, touched);
+                }
+            }
+            None => {
+                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document));
+                self.renew();
+            }
+        }
+        touched.document(&kind, &id);
+        Ok(())
+    }
+
+    fn remove(&mut self, kind: &Kind, id: &Id, touched: &mut Touched) {
+        let registry = self.registry.clone();
+        match registry.by_kind(kind.as_str()) {
+            Some(ty) if ty.is_cluster() => {
+                if let Some(place) = self.by_id.remove(id)
+                    && let Some(cluster) = self.clusters.get(place).cloned()
+                {
+                    self.link(place, Some(&cluster), None);
+                    self.clusters.remove(place);
+                    touched.clusters(self.live_claims(&cluster.dns));
+                }
+            }
+            Some(ty) => {
+                self.catalogues[ty.position].define(id, None);
+                self.touch_referrers(ty, id, touched);
+            }
+            None => {
+                self.strangers.remove(&(kind.clone(), id.clone()));
+                self.renew();
+            }
+        }
+        touched.document(kind, id);
+    }
+
+    /// Brings the indexes from what a cluster was to what it is.
+    fn link(&mut self, place: Place, was: Option<&Cluster>, is: Option<&Cluster>) {
+        let (old, new) = (was.map(|it| &it.dns), is.map(|it| &it.dns));
+        if old != new {
+            for (dns, claims) in [(old, false), (new, true)] {
+                if let Some(dns) = dns {
+                    self.claim(dns, place, claims);
+                }
+            }
+        }
+        for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
+            let places = |it: Option<&Cluster>| it.and_then(|it| it.list(position)).map(|list| list.places.clone());
+            let (old, new) = (places(was).unwrap_or_default(), places(is).unwrap_or_default());
+            if old != new {
+                new.iter().for_each(|definition| catalogue.hold(*definition, place, true));
+                let kept: RoaringBitmap = new.iter().collect();
+                let left = old.iter().filter(|definition| !kept.contains(**definition));
+                left.for_each(|definition| catalogue.hold(*definition, place, false));
+            }
+        }
+        for (name, _) in was.map_or(&[][..], Cluster::all_patches) {
+            if is.is_none_or(|is| is.patches(name).is_none())
+                && let Some(patching) = self.patching.get_mut(name)
+            {
+                note(patching, place, false);
+                if patching.is_empty() {
+                    self.patching.remove(name);
+                }
+            }
+        }
+        for (name, _) in is.map_or(&[][..], Cluster::all_patches) {
+            if was.is_none_or(|was| was.patches(name).is_none()) {
+                note(self.patching.entry(name.clone()).or_default(), place, true);
+            }
+        }
+    }
+
+    /// Notes that the cluster at a place has a DNS name, or has it no longer.
+    fn claim(&mut self, dns: &ClusterDns, place: Place, claims: bool) {
+        let known = self.by_dns.get(dns).map_or(&[][..], Claims::places);
+        let mut places: Vec<_> = known.iter().copied().filter(|known| *known != place).collect();
+        places.extend(claims.then_some(place));
+        let claims = match *places {
+            [] => return drop(self.by_dns.remove(dns)),
+            [one] => Claims::One([one]),
+            _ => {
+                places.sort_by_key(|place| self.clusters.get(*place).map(|cluster| cluster.id()));
+                Claims::Many(places.into())
+            }
+        };
+        self.by_dns.insert(dns.clone(), claims);
+    }
+
+    /// Lets no answer be taken for one of before.
+    fn renew(&mut self) {
+        self.catalogues.iter_mut().for_each(|catalogue| catalogue.version = Version::new());
+    }
+
+    /// A definition came, went or moved in the order: whoever refers to it or patches it may have one problem more or
+    /// less.
+    fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut Touched) {
+        touched.clusters(self.holders(ty, id));
+        if ty.patchable {
+            touched.clusters(self.patching(id.as_str()));
+        }
+    }
+
+    /// Finds the problems of documents anew.
+    fn examine(&mut self, touched: Touched) {
+        let mut keys = match touched {
+            Touched::All => self.all_documents().map(|it| (it.kind.clone(), it.id.clone())).collect(),
+            Touched::These(keys) => keys,
+        };
+        // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
+        let registry = self.registry.clone();
+        for ty in registry.definitions().filter(|ty| ty.ordered_by.is_some()) {
+            if keys.iter().any(|(kind, _)| *kind == ty.kind) {
+                let all = self.catalogues[ty.position].definitions();
+                keys.extend(all.map(|definition| (ty.kind.clone(), definition.document.id.clone())));
+                self.catalogues[ty.position].circular = false;
+            }
+        }
+        for key in keys {
+            let (kind, id) = &key;
+            let found = match registry.by_kind(kind.as_str()) {
+                Some(ty) if ty.is_cluster() => self.cluster(id).map(|it| problems::of_cluster(self, it)),
+                Some(ty) => {
+                    let found = self.definition(ty, id).map(|it| problems::of_definition(self, it));
+                    let is_circle = |problem: &Problem| problem.rule == Rule::DependencyCycle;
+                    self.catalogues[ty.position].circular |= found.iter().flatten().any(is_circle);
+                    found
+                }
+                None => self.strangers.get(&key).map(|it| vec![problems::of_stranger(it)]),
+            };
+            match found {
+                Some(found) if !found.is_empty() => drop(self.problems.insert(key, found.into())),
+                _ => drop(self.problems.remove(&key)),
+            }
+        }
+    }
+}
+
+/// What has a name in a snapshot that is being made.
+struct Known<'a> {
+    catalogues: &'a mut [Catalogue],
+    patching: &'a HashMap<Arc<str>, Arc<RoaringBitmap>>,
+}
+
+impl Names for Known<'_> {
+    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, InvalidId> {
+        self.catalogues[ty.position].place(id)
+    }
+
+    fn patched(&mut self, name: &str) -> Arc<str> {
+        self.patching.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
+    }
+}
