@@ -1,23 +1,74 @@
-//! How fast it is. Machines are shared and noisy, so times stand beside the time of what they cannot do without, measured
-//! in the same run: a figure is a ratio.
+//! How fast it is. Machines are shared and noisy, so a figure stands beside that of what it cannot do without, measured
+//! in the same run and in turns: polls beside nginx with the same bodies as files, writes and starts beside `SQLite`, and
+//! replicas beside a round trip to their database. What is told is a median, and how far the repetitions lie apart.
 //!
-//! `bench` measures everything; `bench --smoke` does the same with less, to see that it works.
+//! `bench` measures everything and writes it into the book. `bench --smoke` does the same with less, to see that it
+//! works. Names of sections, such as `bench polls memory`, are those that are measured; the book is left alone then.
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     clippy::disallowed_methods,
     clippy::panic,
+    clippy::print_stderr,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "it measures, tells, and fails by panicking"
 )]
 
-mod replicas;
-mod times;
+mod catalogue;
+mod figures;
+mod fleet;
+mod http;
+mod machine;
+mod memory;
+mod nginx;
+mod plan;
+mod polls;
+mod report;
+mod seeded;
+mod server;
+mod wrk;
 
-fn main() {
-    let smoke = match std::env::args().nth(1).as_deref() {
-        None => false,
-        Some("--smoke") => true,
-        Some(other) => panic!("\"{other}\" is not --smoke"),
+use std::process::ExitCode;
+
+use crate::{
+    machine::Machine,
+    plan::Plan,
+    report::{Report, Section},
+    seeded::Seeded,
+};
+
+/// What every section is given.
+struct Bench {
+    plan: Plan,
+    machine: Machine,
+    fleets: Vec<Seeded>,
+}
+
+type Run = fn(&Bench) -> Box<dyn Section>;
+
+/// All sections, in the order in which they are measured and told.
+const SECTIONS: [(&str, Run); 2] = [("polls", polls::run), ("memory", memory::run)];
+
+fn main() -> ExitCode {
+    let names = SECTIONS.map(|(name, _)| name);
+    let plan = match Plan::read(std::env::args().skip(1), &names) {
+        Ok(plan) => plan,
+        Err(sentence) => {
+            eprintln!("bench: {sentence}");
+            return ExitCode::from(2);
+        }
     };
-    replicas::run(if smoke { 100 } else { 1_000 });
+    let machine = Machine::look();
+    let folder = tempfile::tempdir_in(machine::target()).unwrap();
+    let fleets = plan.sizes.iter().map(|&size| Seeded::make(&machine, folder.path(), size)).collect();
+    let bench = Bench { plan, machine, fleets };
+    let mut report = Report::new();
+    for (name, run) in SECTIONS.iter().filter(|(name, _)| bench.plan.has(name)) {
+        eprintln!("bench: {name}");
+        report.add(name, run(&bench));
+    }
+    report.tell(&bench);
+    ExitCode::SUCCESS
 }

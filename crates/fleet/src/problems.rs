@@ -153,7 +153,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
             findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
     }
-    for other in fleet.claims(&cluster.dns).filter(|other| other.id() != cluster.id()) {
+    for other in fleet.claims(cluster.dns.as_str()).filter(|other| other.id() != cluster.id()) {
         let (rule, message) = if other.is_live() {
             (Rule::DuplicateDns, format!("cluster \"{}\" has the same DNS name", other.id()))
         } else {

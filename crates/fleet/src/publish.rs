@@ -1,6 +1,6 @@
 //! One writer, many readers, and the types say so.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use arc_swap::ArcSwapOption;
 
@@ -33,7 +33,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The newest snapshot; none before the first was published.
+    /// The newest snapshot, for as long as it takes to read it; none before the first was published.
+    #[must_use]
+    pub fn newest(&self) -> impl Deref<Target = Option<Arc<Snapshot>>> {
+        self.newest.load()
+    }
+
+    /// The newest snapshot, to keep; none before the first was published.
     #[must_use]
     pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.newest.load_full()

@@ -132,7 +132,8 @@ impl Snapshot {
     }
 
     /// The cluster that polls under a name: the live one or, if there is none, a decommissioned one.
-    pub fn cluster_at(&self, dns: &ClusterDns) -> Result<&Cluster, Refusal> {
+    pub fn cluster_at(&self, name: &str) -> Result<&Cluster, Refusal> {
+        let dns = &ClusterDns::spelling(name);
         let mut live = self.live_claims(dns);
         match (live.next(), live.next()) {
             (Some(cluster), None) => Ok(cluster),
@@ -224,11 +225,11 @@ impl Snapshot {
         self.catalogue(ty)?.find(id)?.definition.as_deref()
     }
 
-    pub(crate) fn live_claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
+    pub(crate) fn live_claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
         self.claims(dns).filter(|cluster| cluster.is_live())
     }
 
-    pub(crate) fn claims(&self, dns: &ClusterDns) -> impl Iterator<Item = &Cluster> {
+    pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
         let places = self.by_dns.get(dns).map_or(&[][..], Claims::places);
         places.iter().filter_map(|place| self.clusters.get(*place)).map(AsRef::as_ref)
     }

@@ -2,7 +2,12 @@
 //!
 //! All names share their text (`Arc<str>`), since the same id stands in definitions, references and indexes.
 
-use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
+use std::{
+    borrow::{Borrow, Cow},
+    fmt,
+    str::FromStr,
+    sync::Arc,
+};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
@@ -124,7 +129,15 @@ impl ClusterDns {
     /// Brings a name to its one spelling. Any text has one; whether a cluster has that name is for the fleet to say.
     #[must_use]
     pub fn normalise(text: &str) -> Self {
-        Self(text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase().into())
+        Self(Self::spelling(text).into())
+    }
+
+    /// The one spelling of a name, which most have already.
+    #[must_use]
+    pub fn spelling(text: &str) -> Cow<'_, str> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        if lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_ascii_lowercase()) }
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// What a request's token allows: nothing, reading, or reading and writing.
-    fn allow(&self, headers: &HeaderMap) -> Option<Allowed> {
+    pub(crate) fn allow(&self, headers: &HeaderMap) -> Option<Allowed> {
         let token = bearer(headers).map(Token::digest)?;
         let (read, write) = (self.read.is(&token), self.write.is(&token));
         match (bool::from(write), bool::from(read)) {
@@ -67,7 +67,7 @@ impl Tokens {
 }
 
 #[derive(PartialEq, Eq)]
-enum Allowed {
+pub(crate) enum Allowed {
     Read,
     Write,
 }

@@ -8,7 +8,8 @@ use manifests::ApiUrl;
 use model::Registry;
 
 use crate::{
-    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics, router,
+    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics,
+    observe::RequestIds, polls::Polls, router,
 };
 
 /// The application's state; cheap to clone.
@@ -43,6 +44,8 @@ pub struct Inner {
     pub(crate) openapi: Bytes,
     pub(crate) public_url: Option<ApiUrl>,
     pub(crate) metrics: Metrics,
+    pub(crate) polls: Polls,
+    pub(crate) request_ids: RequestIds,
 }
 
 impl App {
@@ -53,6 +56,7 @@ impl App {
         let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
         let paths: Vec<_> = router::routes(mode).into_iter().map(|(path, _)| path).collect();
         let metrics = Metrics::new(&paths, &registry)?;
+        let polls = Polls::new(registry.types().count());
         Ok(Self(Arc::new(Inner {
             fleet,
             registry,
@@ -64,6 +68,8 @@ impl App {
             openapi: openapi.into(),
             public_url,
             metrics,
+            polls,
+            request_ids: RequestIds::new(),
         })))
     }
 

@@ -4,14 +4,21 @@
 //! that is slow to send its headers, to send the next request or to read its answer is cut off, and a header or a
 //! request line has a size; nobody can hold the server by holding a connection.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use axum::Router;
-use hyper::server::conn::http1;
+use axum::{
+    BoxError,
+    body::Bytes,
+    http::{Request, Response},
+};
+use hyper::{
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::Service,
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulShutdown, Watcher},
-    service::TowerToHyperService,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -50,7 +57,11 @@ impl Default for Limits {
 }
 
 /// Serves until `stop` comes, then finishes the requests that are under way.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: impl Future<Output = ()>) {
+pub async fn serve<S, B>(listener: TcpListener, service: S, limits: Limits, stop: impl Future<Output = ()>)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut stop = pin!(stop);
@@ -66,9 +77,9 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
         };
         match accepted {
             Ok((stream, _)) => {
-                let (router, limits, watcher) = (router.clone(), limits.clone(), graceful.watcher());
+                let (service, limits, watcher) = (service.clone(), limits.clone(), graceful.watcher());
                 tokio::spawn(async move {
-                    connection(stream, router, &limits, watcher).await;
+                    connection(stream, service, &limits, watcher).await;
                     drop(place);
                 });
             }
@@ -86,7 +97,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: &Limits, watcher: Watcher) {
+async fn connection<S, B>(stream: TcpStream, service: S, limits: &Limits, watcher: Watcher)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection stays slow: {error}");
     }
@@ -97,7 +112,7 @@ async fn connection(stream: TcpStream, router: Router, limits: &Limits, watcher:
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(limits.head_bytes)
         .max_headers(limits.headers)
-        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!("a connection ended early: {error}");
     }

@@ -9,7 +9,7 @@ use std::{
 
 use model::Registry;
 use server::{
-    App, Fatal, Follower, Limits, Log, Parts, Status, SystemClock, back_up,
+    App, Fatal, Follower, Front, Limits, Log, Parts, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
     openapi_document, restore, retain, router, serve,
 };
@@ -18,6 +18,9 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// For a setting that is missing or wrong.
 const BAD_SETTING: u8 = 2;
@@ -123,7 +126,7 @@ async fn run(config: Config) -> Result<(), Fatal> {
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
     tokio::select! {
-        () = serve(listener, router(app), Limits::default(), stop) => drop(stop_following),
+        () = serve(listener, Front::new(app.clone(), router(app)), Limits::default(), stop) => drop(stop_following),
         ended = &mut following => return ended.map_err(Fatal::other)?,
     }
     following.await.map_err(Fatal::other)?

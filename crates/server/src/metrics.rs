@@ -1,25 +1,21 @@
 //! What Prometheus is told.
 //!
 //! Nothing on the way of a poll takes a lock: the counters and histograms of all routes are made at the start and
-//! found in a map that never changes; polls are counted in a lock-free map with an entry for each cluster that is in
-//! the fleet, so that no client can make it grow. Gauges are computed when they are asked for.
+//! found in a map that never changes; polls are counted elsewhere, for each cluster. Gauges are computed when they are
+//! asked for.
 
-use std::{
-    collections::HashMap,
-    sync::atomic::{AtomicI64, AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use axum::http::{Method, StatusCode};
-use fleet::{Cluster, Rule, Snapshot};
+use fleet::{Rule, Snapshot};
 use jiff::Timestamp;
-use model::{Id, Registry, ResourceType};
+use model::Registry;
 use prometheus::{
     Encoder as _, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, TextEncoder, core::Collector,
 };
 
-use crate::StoreStatus;
+use crate::{StoreStatus, polls::Polls};
 
 const NAMESPACE: &str = "flux_resourceset";
 
@@ -27,25 +23,19 @@ const NAMESPACE: &str = "flux_resourceset";
 const BUCKETS: [f64; 12] = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
 /// The counters of one route.
+#[derive(Clone)]
 struct Route {
     latency: Histogram,
     /// `GET` that was answered with 200, by far the most.
     good: IntCounter,
 }
 
-/// The polls of one cluster.
-struct Polls {
-    /// How many, by the type's position.
-    counts: Box<[AtomicU64]>,
-    /// When the last one was, in seconds.
-    last: AtomicI64,
-}
-
 pub(crate) struct Metrics {
     exposed: prometheus::Registry,
     requests: IntCounterVec,
     routes: HashMap<&'static str, Route>,
-    polls: papaya::HashMap<Id, Polls>,
+    /// The route of polls, which need not be looked for.
+    polls: Route,
     types: Vec<String>,
     revision: IntGauge,
     clusters: IntGauge,
@@ -64,15 +54,19 @@ impl Metrics {
         let requests = IntCounterVec::new(options("http_requests_total", "Requests answered."), &labels)?;
         let latency = HistogramOpts::new("http_request_duration_seconds", "Time to answer a request.");
         let latency = HistogramVec::new(latency.namespace(NAMESPACE).buckets(BUCKETS.to_vec()), &["route"])?;
+        let route = |path: &str| -> Result<Route, prometheus::Error> {
+            let good = requests.get_metric_with_label_values(&["GET", path, "200"])?;
+            Ok(Route { latency: latency.get_metric_with_label_values(&[path])?, good })
+        };
         let mut routes = HashMap::new();
         for path in paths.iter().copied().chain([UNMATCHED]) {
-            let good = requests.get_metric_with_label_values(&["GET", path, "200"])?;
-            routes.insert(path, Route { latency: latency.get_metric_with_label_values(&[path])?, good });
+            routes.insert(path, route(path)?);
         }
+        let polls = route(POLLS)?;
         let metrics = Self {
             requests,
             routes,
-            polls: papaya::HashMap::new(),
+            polls,
             types: registry.types().map(|ty| ty.path.clone()).collect(),
             revision: IntGauge::with_opts(options("revision", "Revision of the picture that is served."))?,
             clusters: IntGauge::with_opts(options("clusters", "Live clusters in the picture."))?,
@@ -120,26 +114,17 @@ impl Metrics {
         }
     }
 
-    /// Counts a poll of a cluster that is in the fleet.
-    pub(crate) fn polled(&self, cluster: &Cluster, ty: &ResourceType, now: Timestamp) {
-        let polls = self.polls.pin();
-        let polls = polls.get_or_insert_with(cluster.id().clone(), || self.waiting_since(now));
-        if let Some(count) = polls.counts.get(ty.position) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        polls.last.store(now.as_second(), Ordering::Relaxed);
-    }
-
-    /// No poll yet.
-    fn waiting_since(&self, now: Timestamp) -> Polls {
-        let counts = self.types.iter().map(|_| AtomicU64::new(0)).collect();
-        Polls { counts, last: AtomicI64::new(now.as_second()) }
+    /// Counts a poll that was answered well.
+    pub(crate) fn answered_poll(&self, took: Duration) {
+        self.polls.latency.observe(took.as_secs_f64());
+        self.polls.good.inc();
     }
 
     /// Everything, in Prometheus' text format.
     pub(crate) fn expose(
         &self,
         fleet: Option<&Snapshot>,
+        polls: &Polls,
         store: StoreStatus,
         age: Duration,
         now: Timestamp,
@@ -158,7 +143,7 @@ impl Metrics {
         }
         let mut families = self.exposed.gather();
         if let Some(fleet) = fleet {
-            families.extend(self.polls_of(fleet, now)?);
+            families.extend(self.polls_of(fleet, polls, now)?);
         }
         // The encoder takes a family without members for a mistake; before the first poll it is none.
         families.retain(|family| !family.get_metric().is_empty());
@@ -171,11 +156,10 @@ impl Metrics {
     fn polls_of(
         &self,
         fleet: &Snapshot,
+        polls: &Polls,
         now: Timestamp,
     ) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
-        let polls = self.polls.pin();
-        // One that is made again under the same id is another one.
-        polls.retain(|id, _| fleet.cluster(id).is_some());
+        polls.keep(fleet);
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
         let counter = IntCounterVec::new(options, &["cluster", "type"])?;
@@ -183,15 +167,14 @@ impl Metrics {
         let options = Opts::new("cluster_last_poll_timestamp_seconds", text).namespace(NAMESPACE);
         let last = IntGaugeVec::new(options, &["cluster"])?;
         for cluster in fleet.clusters() {
-            let polls = polls.get_or_insert_with(cluster.id().clone(), || self.waiting_since(now));
+            let polls = polls.of(cluster, now);
             if cluster.is_live() {
-                last.with_label_values(&[cluster.id().as_str()]).set(polls.last.load(Ordering::Relaxed));
+                last.with_label_values(&[cluster.id().as_str()]).set(polls.last());
             } else {
                 // It may come back, and is then waited for anew.
-                polls.last.store(now.as_second(), Ordering::Relaxed);
+                polls.wait(now);
             }
-            for (count, path) in polls.counts.iter().zip(&self.types) {
-                let count = count.load(Ordering::Relaxed);
+            for (count, path) in polls.counts().zip(&self.types) {
                 if count > 0 {
                     counter.with_label_values(&[cluster.id().as_str(), path]).inc_by(count);
                 }
@@ -200,6 +183,9 @@ impl Metrics {
         Ok(counter.collect().into_iter().chain(last.collect()).collect())
     }
 }
+
+/// The route of polls.
+pub(crate) const POLLS: &str = "/api/v2/flux/clusters/{cluster_dns}/{type}";
 
 /// The route of requests that match none.
 pub(crate) const UNMATCHED: &str = "unmatched";

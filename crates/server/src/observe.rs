@@ -1,15 +1,19 @@
 //! What is seen of every request: its id, its time, its failure, and that huge bodies are not even begun.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
+use jiff::Timestamp;
+
 use crate::{App, body, failure::Failure, metrics::UNMATCHED};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of a request, for whoever handles it.
 #[derive(Clone)]
@@ -20,7 +24,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let start = app.clock.uptime();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let id = request_id(&request);
+    let id = app.request_ids.of(request.headers(), app.clock.now());
     request.extensions_mut().insert(RequestId(id.to_str().unwrap_or_default().to_owned()));
     let too_large = content_length(&request).is_some_and(|length| length > body::MAX_BYTES as u64);
     let mut response = if too_large { body::too_large().into_response() } else { next.run(request).await };
@@ -41,14 +45,39 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// The client's id for the request, where it is short and printable, or else one of our own.
-#[allow(clippy::disallowed_methods, reason = "request ids are drawn here and nowhere else")]
-fn request_id(request: &Request) -> HeaderValue {
-    let given = request.headers().get(REQUEST_ID);
-    let good = |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
-    match given.filter(good) {
-        Some(id) => id.clone(),
-        None => HeaderValue::try_from(uuid::Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("unknown")),
+/// Gives requests their ids.
+pub(crate) struct RequestIds {
+    /// Of this process, drawn once: to ask the system for chance would be the slowest part of a poll.
+    seed: [u8; 4],
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    #[allow(clippy::disallowed_methods, reason = "request ids are drawn here and nowhere else")]
+    pub(crate) fn new() -> Self {
+        let [.., a, b, c, d] = uuid::Uuid::now_v7().into_bytes();
+        Self { seed: [a, b, c, d], next: AtomicU64::new(0) }
+    }
+
+    /// The client's id for the request, where it is short and printable, or else one of our own.
+    pub(crate) fn of(&self, headers: &HeaderMap, now: Timestamp) -> HeaderValue {
+        let good = |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+        match headers.get(REQUEST_ID).filter(good) {
+            Some(id) => id.clone(),
+            None => self.draw(now),
+        }
+    }
+
+    /// A UUID of version 7: the time, who counts, and the count.
+    fn draw(&self, now: Timestamp) -> HeaderValue {
+        let [_, _, count @ ..] = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let mut rest = [0; 10];
+        rest[..4].copy_from_slice(&self.seed);
+        rest[4..].copy_from_slice(&count);
+        let time = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        let id = uuid::Builder::from_unix_timestamp_millis(time, &rest).into_uuid();
+        let mut text = uuid::Uuid::encode_buffer();
+        HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)).unwrap_or(HeaderValue::from_static("unknown"))
     }
 }
 

@@ -46,6 +46,7 @@ use crate::{
         stream::stream,
         types::types,
     },
+    metrics::POLLS,
     observe::observe,
 };
 
@@ -53,7 +54,7 @@ use crate::{
 pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
     let mut routes = vec![
         // Flux Operator, with the read token.
-        ("/api/v2/flux/clusters/{cluster_dns}/{type}", get(flux_inputs)),
+        (POLLS, get(flux_inputs)),
         ("/api/v2/flux/clusters", get(flux_clusters)),
         // Whoever provisions clusters, with the read token.
         ("/api/v2/flux/clusters/{cluster_dns}/bootstrap", get(bootstrap)),

@@ -85,11 +85,11 @@ impl Snapshot {
                 self.link(place, was.as_deref(), Some(&cluster));
                 if let Some(was) = was {
                     self.clusters.replace(place, cluster.clone());
-                    touched.clusters(self.live_claims(&was.dns));
+                    touched.clusters(self.live_claims(was.dns.as_str()));
                 } else {
                     self.by_id.insert(id.clone(), place);
                 }
-                touched.clusters(self.live_claims(&cluster.dns));
+                touched.clusters(self.live_claims(cluster.dns.as_str()));
             }
             // Only clusters have tombstones; any other document that is not in force is not there.
             Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
@@ -118,7 +118,7 @@ impl Snapshot {
                 {
                     self.link(place, Some(&cluster), None);
                     self.clusters.remove(place);
-                    touched.clusters(self.live_claims(&cluster.dns));
+                    touched.clusters(self.live_claims(cluster.dns.as_str()));
                 }
             }
             Some(ty) => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use fleet::{Empty, Refusal, Snapshot};
 use jiff::Timestamp;
-use model::{Body, Change, ClusterDns, Id, Op, Origin, Registry, Value, Write};
+use model::{Body, Change, Id, Op, Origin, Registry, Value, Write};
 use serde_json::json;
 
 /// Read once: compiling schemas is the slow part of a small fleet.
@@ -48,7 +48,7 @@ fn fleet_of(documents: &Value) -> Snapshot {
 }
 
 fn poll_as(fleet: &Snapshot, dns: &str, path: &str, empty: Empty) -> Result<Value, Refusal> {
-    let cluster = fleet.cluster_at(&ClusterDns::normalise(dns))?;
+    let cluster = fleet.cluster_at(dns)?;
     let answer = fleet.inputs(cluster, fleet.registry().by_path(path).unwrap(), empty)?;
     Ok(serde_json::from_slice(&answer.body).unwrap())
 }

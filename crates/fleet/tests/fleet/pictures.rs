@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use fleet::{Empty, MAX_BYTES, Refusal, Rule, Snapshot, SnapshotError, fleet as new_fleet};
-use model::ClusterDns;
 use serde_json::json;
 
 use crate::{BUILT_IN, after, change, cluster, component, fleet_of, poll, poll_as};
@@ -143,10 +142,9 @@ fn an_answer_is_never_cut_to_size() {
         fleet_of(&json!({"namespaces": {"a": labels},
             "clusters": {"demo": cluster("demo.example", &json!({"namespaces": [{"id": "a"}]}))}}))
     };
-    let dns = ClusterDns::normalise("demo.example");
     let bytes = |fleet: &Snapshot| {
         let ty = fleet.registry().by_path("namespaces").unwrap();
-        fleet.inputs(fleet.cluster_at(&dns).unwrap(), ty, Empty::Bare).map(|answer| answer.body.len())
+        fleet.inputs(fleet.cluster_at("demo.example").unwrap(), ty, Empty::Bare).map(|answer| answer.body.len())
     };
     let rest = bytes(&one(0)).unwrap();
     assert_eq!(bytes(&one(MAX_BYTES - rest)).unwrap(), MAX_BYTES, "the limit itself is answered");

@@ -1,17 +1,20 @@
 //! How answers look.
 
 use axum::{
+    body::Bytes,
     extract::FromRequestParts,
-    http::{HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    http::{self, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
-use fleet::{Answer, Empty};
+use fleet::Empty;
+use http_body_util::Full;
 use model::{Document, Id, ResourceType, Revision};
 use serde_json::json;
 
 use crate::{
     App,
     failure::Failure,
+    polls::Sent,
     precondition::etag,
     query::Params,
     writing::{Done, Outcome},
@@ -44,9 +47,19 @@ impl EmptyAs {
 }
 
 /// Sends a checked answer. No cache may keep it: a list that was true once is a delete command later.
-pub(crate) fn send(answer: Answer) -> Response {
+pub(crate) fn send(answer: Sent) -> http::Response<Full<Bytes>> {
     const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-    ([(header::CONTENT_TYPE, JSON), (header::CACHE_CONTROL, NO_STORE)], answer.body).into_response()
+    const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+    let (body, encoding) = match answer {
+        Sent::Plain(body) => (body, None),
+        Sent::Zipped(body) => (body, Some(GZIP)),
+    };
+    let mut response = http::Response::new(Full::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
+    headers.extend(encoding.map(|encoding| (header::CONTENT_ENCODING, encoding)));
+    response
 }
 
 /// Says that the client has it already.

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use manifests::Bootstrap;
-use model::{ClusterDns, FieldError};
+use model::FieldError;
 
 use super::Segments;
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
@@ -28,7 +28,7 @@ pub(crate) async fn bootstrap(
     params.none_left()?;
 
     let fleet = app.snapshot()?;
-    let cluster = fleet.cluster_at(&ClusterDns::normalise(&dns))?;
+    let cluster = fleet.cluster_at(&dns)?;
     if !cluster.is_live() {
         let detail = format!("cluster \"{}\" is decommissioned: what it installs would be told to go", cluster.id());
         return Err(Failure::new(StatusCode::CONFLICT, "decommissioned", detail));

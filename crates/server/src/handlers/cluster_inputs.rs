@@ -1,16 +1,17 @@
 //! `GET /clusters/{id}/inputs/{type}`: what a cluster is told or, at a revision, was told then.
 
-use axum::{extract::State, response::Response};
+use axum::{body::Bytes, extract::State, http::Response};
+use http_body_util::Full;
 
 use super::{EmptyAs, Segments, cluster_at, definition_type, past, send};
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use crate::{App, access::ReadAccess, failure::Failure, polls::Sent, query::Params};
 
 pub(crate) async fn cluster_inputs(
     _: ReadAccess,
     State(app): State<App>,
     Segments((id, path)): Segments<(String, String)>,
     mut params: Params,
-) -> Result<Response, Failure> {
+) -> Result<Response<Full<Bytes>>, Failure> {
     let ((clusters, id), ty) = (cluster_at(&app, &id)?, definition_type(&app, &path)?);
     let EmptyAs(empty) = EmptyAs::take(&mut params)?;
     let revision = past::revision(&mut params)?;
@@ -18,5 +19,5 @@ pub(crate) async fn cluster_inputs(
     let fleet = past::picture(&app, revision).await?;
     let missing = || fleet::EditError::NotFound { kind: clusters.kind.clone(), id: id.clone() };
     let cluster = fleet.cluster(&id).ok_or_else(missing)?;
-    Ok(send(fleet.inputs(cluster, ty, empty)?))
+    Ok(send(Sent::Plain(fleet.inputs(cluster, ty, empty)?.body.into())))
 }

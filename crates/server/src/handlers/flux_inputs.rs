@@ -1,22 +1,69 @@
 //! `GET /api/v2/flux/clusters/{cluster_dns}/{type}`: what a cluster's Flux Operator polls.
 
-use axum::{extract::State, http::StatusCode, response::Response};
-use model::ClusterDns;
+use axum::{
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, Response, StatusCode, header},
+};
+use fleet::{Cluster, Empty, Refusal, Snapshot};
+use http_body_util::Full;
+use jiff::Timestamp;
+use model::ResourceType;
 
 use super::{EmptyAs, Segments, send};
-use crate::{App, access::ReadAccess, failure::Failure};
+use crate::{App, access::ReadAccess, failure::Failure, polls::Sent};
 
 pub(crate) async fn flux_inputs(
     _: ReadAccess,
     State(app): State<App>,
     Segments((dns, path)): Segments<(String, String)>,
     EmptyAs(empty): EmptyAs,
-) -> Result<Response, Failure> {
+    headers: HeaderMap,
+) -> Result<Response<Full<Bytes>>, Failure> {
     let ty = app.registry.by_path(&path).ok_or_else(|| {
         Failure::new(StatusCode::NOT_FOUND, "unknown-type", format!("no resource type is served as \"{path}\""))
     })?;
     let fleet = app.snapshot()?;
-    let cluster = fleet.cluster_at(&ClusterDns::normalise(&dns))?;
-    app.metrics.polled(cluster, ty, app.clock.now());
-    Ok(send(fleet.inputs(cluster, ty, empty)?))
+    let cluster = fleet.cluster_at(&dns)?;
+    let encoding = Encoding::asked(&headers);
+    Ok(poll_answer(&app, &fleet, cluster, ty, empty, encoding, app.clock.now())?)
+}
+
+/// How an answer may be encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Identity,
+    Gzip,
+}
+
+impl Encoding {
+    /// What a client asks for. gzip is named, and not with a quality of zero.
+    pub(crate) fn asked(headers: &HeaderMap) -> Self {
+        let names_gzip = |part: &str| {
+            let (coding, quality) = part.split_once(';').unwrap_or((part, ""));
+            let zero = quality.trim().strip_prefix("q=").is_some_and(|q| q.trim_matches(['0', '.']).is_empty());
+            coding.trim().eq_ignore_ascii_case("gzip") && !zero
+        };
+        let asked = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let gzip = asked.filter_map(|value| value.to_str().ok()).any(|value| value.split(',').any(names_gzip));
+        if gzip { Self::Gzip } else { Self::Identity }
+    }
+}
+
+/// Counts a poll, and answers it.
+pub(crate) fn poll_answer(
+    app: &App,
+    fleet: &Snapshot,
+    cluster: &Cluster,
+    ty: &ResourceType,
+    empty: Empty,
+    encoding: Encoding,
+    now: Timestamp,
+) -> Result<Response<Full<Bytes>>, Refusal> {
+    let polls = app.polls.count(cluster, ty, now);
+    let plain = || Ok(fleet.inputs(cluster, ty, empty)?.body.into());
+    match encoding {
+        Encoding::Identity => Ok(send(Sent::Plain(plain()?))),
+        Encoding::Gzip => app.polls.zipped(&polls, ty, fleet.stamp(cluster, ty), plain).map(send),
+    }
 }

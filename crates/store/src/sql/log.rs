@@ -2,10 +2,11 @@
 //!
 //! One text, compiled for each of them: `super` says what a connection, a row and a query are there.
 
+use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
 
-use super::{Connection, append, query, rows};
+use super::{Connection, Query, append, query, rows};
 use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
 
 /// The one row that says where the log begins and ends.
@@ -26,22 +27,24 @@ fn keep(ends: &Ends, revision: Revision) -> Result<(), StoreError> {
 
 pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreError> {
     let log = log(connection).await?;
-    let found = query("SELECT * FROM fleet_documents").fetch_all(connection).await?;
-    let (there, written) = (rows::number(found.len() as u64), rows::column::<i64>(&log, "documents")?);
+    let picture = picture(rows::ends(&log)?.head, query("SELECT * FROM fleet_documents"), connection).await?;
+    let (there, written) = (rows::number(picture.documents.len() as u64), rows::column::<i64>(&log, "documents")?);
     if there != written {
         return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
     }
-    picture(rows::ends(&log)?.head, found).await
+    Ok(picture)
 }
 
-async fn picture(point: Point, found: Vec<super::Row>) -> Result<Picture, StoreError> {
-    aside(move || {
-        let mut documents = found.iter().map(rows::document).collect::<Result<Vec<_>, _>>()?;
-        // Here and not in the database, whose idea of order depends on its settings.
-        documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
-        Ok(Picture { point, documents })
-    })
-    .await
+/// Reads documents one by one: the rows of a whole fleet would take more memory than the fleet.
+async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) -> Result<Picture, StoreError> {
+    let mut found = found.fetch(connection);
+    let mut documents = Vec::new();
+    while let Some(row) = found.try_next().await? {
+        documents.push(rows::document(&row)?);
+    }
+    // Here and not in the database, whose idea of order depends on its settings.
+    documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
+    Ok(Picture { point, documents })
 }
 
 /// Reads many rows where nobody waits for it: polls are answered meanwhile.
@@ -122,10 +125,8 @@ pub(super) async fn load_at(connection: &mut Connection, revision: Revision) -> 
          JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes WHERE revision <= $1 GROUP BY kind, id) last
          ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
     )
-    .bind(rows::number(revision.0))
-    .fetch_all(connection)
-    .await?;
-    picture(point, found).await
+    .bind(rows::number(revision.0));
+    picture(point, found, connection).await
 }
 
 pub(super) async fn document_at(

@@ -1,0 +1,154 @@
+//! Fleets to measure: 20 components, 15 namespaces and 8 role bindings for each cluster, and patches for 5 of the
+//! components. A cluster is drawn by its number alone, so a larger fleet has all the clusters of a smaller one, and two
+//! runs have the same.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write as _},
+    path::Path,
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::catalogue::{
+    self, BASE, COMPONENTS, NAMESPACES, ROLEBINDINGS, component_id, is_chart, namespace_id, rolebinding_id,
+};
+
+const COMPONENTS_OF_A_CLUSTER: usize = 20;
+const NAMESPACES_OF_A_CLUSTER: usize = 15;
+const ROLEBINDINGS_OF_A_CLUSTER: usize = 8;
+const PATCHED_COMPONENTS: usize = 5;
+/// Of a hundred references.
+const OVERRIDES: usize = 10;
+
+const REGIONS: [&str; 6] = ["eu-west", "eu-central", "us-east", "us-west", "ap-south", "ap-northeast"];
+const ENVIRONMENTS: [&str; 4] = ["dev", "qa", "uat", "prod"];
+const LOG_LEVELS: [&str; 3] = ["debug", "info", "warn"];
+
+/// The resource types that clusters poll, by their paths.
+pub(crate) const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
+
+pub(crate) fn cluster_id(number: usize) -> String {
+    format!("{}-{}-{number:06}", REGIONS[number % REGIONS.len()], environment(number))
+}
+
+pub(crate) fn cluster_dns(number: usize) -> String {
+    format!("{}.k8s.example.com", cluster_id(number))
+}
+
+/// The path of a poll.
+pub(crate) fn poll(dns: &str, kind: &str) -> String {
+    format!("/api/v2/flux/clusters/{dns}/{kind}")
+}
+
+fn environment(number: usize) -> &'static str {
+    ENVIRONMENTS[number / REGIONS.len() % ENVIRONMENTS.len()]
+}
+
+/// Writes a fleet as a seed file.
+pub(crate) fn write_seed(file: &Path, clusters: usize) {
+    let mut out = BufWriter::new(File::create(file).unwrap());
+    for (plural, documents) in [
+        ("platform_components", catalogue::components()),
+        ("namespaces", catalogue::namespaces()),
+        ("rolebindings", catalogue::rolebindings()),
+    ] {
+        let start = if plural == "platform_components" { '{' } else { ',' };
+        write!(out, "{start}\"{plural}\":{}", Value::from(documents)).unwrap();
+    }
+    // One by one: a large fleet is larger than what this program should hold while it measures.
+    for number in 0..clusters {
+        let start = if number == 0 { ",\"clusters\":[" } else { "," };
+        write!(out, "{start}{}", cluster(number)).unwrap();
+    }
+    writeln!(out, "]}}").unwrap();
+    out.flush().unwrap();
+}
+
+fn cluster(number: usize) -> Value {
+    let mut chance = Chance::new(number as u64);
+    let mut components = chance.draw(COMPONENTS_OF_A_CLUSTER, COMPONENTS);
+    if !components.contains(&BASE) {
+        components[0] = BASE;
+    }
+    let references: Vec<_> = components.iter().map(|&component| reference(component, &mut chance)).collect();
+    let ids = |numbers: Vec<usize>, id: fn(usize) -> String| -> Vec<Value> {
+        numbers.into_iter().map(|number| json!({"id": id(number)})).collect()
+    };
+    let namespaces = ids(chance.draw(NAMESPACES_OF_A_CLUSTER, NAMESPACES), namespace_id);
+    let rolebindings = ids(chance.draw(ROLEBINDINGS_OF_A_CLUSTER, ROLEBINDINGS), rolebinding_id);
+    let patches: Map<_, _> = components[..PATCHED_COMPONENTS]
+        .iter()
+        .map(|&component| (component_id(component), patch(component, number, &mut chance)))
+        .collect();
+    json!({
+        "id": cluster_id(number),
+        "cluster_name": cluster_id(number),
+        "cluster_dns": cluster_dns(number),
+        "environment": environment(number),
+        "labels": {"region": REGIONS[number % REGIONS.len()], "wave": (number % 10).to_string()},
+        "node_count": 3 + chance.below(20),
+        "vm_image": "ubuntu-24.04",
+        "k0s_version": "v1.34.1+k0s.0",
+        "platform_components": references,
+        "namespaces": namespaces,
+        "rolebindings": rolebindings,
+        "patches": patches,
+    })
+}
+
+fn reference(component: usize, chance: &mut Chance) -> Value {
+    let id = component_id(component);
+    if chance.below(100) < OVERRIDES {
+        json!({"id": id, "enabled": true, "oci_tag": format!("{}-hotfix.{}", catalogue::tag(component), chance.below(9))})
+    } else {
+        json!({"id": id, "enabled": true})
+    }
+}
+
+fn patch(component: usize, cluster: usize, chance: &mut Chance) -> Value {
+    let replicas = (1 + chance.below(5)).to_string();
+    let host = format!("{}.apps.example.com", cluster_id(cluster));
+    if is_chart(component) {
+        json!({
+            "replicaCount": replicas,
+            "resources.requests.memory": format!("{}Mi", 64 << chance.below(5)),
+            "ingress.hosts[0].host": host,
+        })
+    } else {
+        json!({"REPLICAS": replicas, "LOG_LEVEL": LOG_LEVELS[chance.below(LOG_LEVELS.len())], "DOMAIN": host})
+    }
+}
+
+/// Chance that is the same every time.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        // SplitMix64: neighbouring seeds have nothing in common.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// So many different numbers below a bound.
+    fn draw(&mut self, count: usize, bound: usize) -> Vec<usize> {
+        let mut numbers: Vec<_> = (0..bound).collect();
+        for place in 0..count {
+            let other = place + self.below(bound - place);
+            numbers.swap(place, other);
+        }
+        numbers.truncate(count);
+        numbers
+    }
+}

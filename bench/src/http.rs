@@ -1,0 +1,113 @@
+//! A connection that is kept, with as little around it as HTTP allows: what is measured is the server.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+const PATIENCE: Duration = Duration::from_mins(5);
+
+pub(crate) struct Connection {
+    stream: TcpStream,
+    address: String,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, address: address.to_owned() })
+    }
+
+    pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<Answer> {
+        let host = &self.address;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{}\r\n{headers}\r\n", authorization(harness::READ));
+        self.ask(request.as_bytes())
+    }
+
+    pub(crate) fn patch(&mut self, path: &str, body: &str) -> io::Result<Answer> {
+        let (host, length) = (&self.address, body.len());
+        let token = authorization(harness::WRITE);
+        let kind = "Content-Type: application/strategic-merge-patch+json";
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: {host}\r\n{token}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        self.ask(request.as_bytes())
+    }
+
+    fn ask(&mut self, request: &[u8]) -> io::Result<Answer> {
+        self.stream.write_all(request)?;
+        let mut bytes = Vec::new();
+        let mut piece = [0; 64 * 1024];
+        let mut whole = None;
+        while whole.is_none_or(|(_, end)| bytes.len() < end) {
+            let read = self.stream.read(&mut piece)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes.extend_from_slice(&piece[..read]);
+            whole = whole.or_else(|| measure(&bytes));
+        }
+        let (start, end) = whole.unwrap_or_default();
+        assert_eq!(bytes.len(), end, "more was answered than was asked for");
+        let body = bytes.split_off(start);
+        let head = String::from_utf8(bytes).unwrap().to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Ok(Answer { status, head, body })
+    }
+}
+
+fn authorization(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+/// Where the body of an answer begins and ends, once its head is there.
+fn measure(bytes: &[u8]) -> Option<(usize, usize)> {
+    let start = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..start]).to_ascii_lowercase();
+    let length = header(&head, "content-length").unwrap_or_else(|| panic!("an answer without a length: {head}"));
+    Some((start, start + length.parse::<usize>().unwrap()))
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
+}
+
+impl Answer {
+    /// The answer, if it is the one that everybody hopes for.
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.status, 200, "{}{}", self.head, String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+
+    pub(crate) fn is_gzip(&self) -> bool {
+        self.header("content-encoding") == Some("gzip")
+    }
+
+    /// The body as it was before it was packed.
+    pub(crate) fn unpacked(self) -> Vec<u8> {
+        if !self.is_gzip() {
+            return self.body;
+        }
+        let mut gzip = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // An answer fits into a pipe once it is packed.
+        gzip.stdin.take().unwrap().write_all(&self.body).unwrap();
+        let output = gzip.wait_with_output().unwrap();
+        assert!(output.status.success(), "what says that it is gzip is not");
+        output.stdout
+    }
+}

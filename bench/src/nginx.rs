@@ -1,0 +1,132 @@
+//! nginx with the same answers as files: what one cannot be faster than without doing something else.
+//!
+//! It is set up as somebody would who wants it to be fast. One process serves with `sendfile`, every file stays open, packed
+//! files are made beforehand, and nothing is logged. All its own files are in one folder, and it needs no rights.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use crate::{
+    fleet::{TYPES, poll},
+    http::Connection,
+    machine::{Core, Machine},
+    server::{Server, free_address},
+};
+
+/// File descriptors beside those of cached files.
+const SPARE: u64 = 2_000;
+
+pub(crate) struct Nginx {
+    process: Child,
+    pub(crate) address: String,
+    folder: PathBuf,
+}
+
+impl Nginx {
+    /// Takes the answers for some clusters from a server, and starts.
+    pub(crate) fn start(machine: &Machine, under: &Path, server: &Server, names: &[String]) -> Self {
+        let folder = under.join("nginx");
+        fetch(&folder, server, names);
+        let address = free_address();
+        let files = (names.len() * TYPES.len() * 2) as u64;
+        fs::write(folder.join("nginx.conf"), configuration(&address, files)).unwrap();
+        let mut command = machine.command(Core::Measured, "TERM", "nginx");
+        command.arg("-p").arg(&folder).args(["-c", "nginx.conf", "-e", "error.log"]).stderr(Stdio::null());
+        let process = command.spawn().unwrap();
+        let nginx = Self { process, address, folder };
+        harness::eventually("nginx listens", &mut || Connection::open(&nginx.address).is_ok());
+        nginx.compare(server, names);
+        nginx
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A benchmark of different answers would say nothing.
+    fn compare(&self, server: &Server, names: &[String]) {
+        let (mut theirs, mut ours) = (Connection::open(&self.address).unwrap(), server.connect());
+        for name in names.iter().step_by((names.len() / 20).max(1)) {
+            for path in TYPES.map(|kind| poll(name, kind)) {
+                let body = ours.get(&path, "").unwrap().ok().body;
+                assert!(theirs.get(&path, "").unwrap().ok().body == body, "{path} differs");
+                let gzip = "Accept-Encoding: gzip\r\n";
+                let packed = theirs.get(&path, gzip).unwrap().ok();
+                assert!(packed.is_gzip(), "nginx does not pack");
+                assert!(packed.unpacked() == body, "{path} differs once it is packed");
+                assert!(ours.get(&path, gzip).unwrap().ok().unpacked() == body, "our {path} differs once it is packed");
+            }
+        }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Writes the answers into files, under the paths by which they are polled, and packs them.
+fn fetch(folder: &Path, server: &Server, names: &[String]) {
+    let root = folder.join("root");
+    let mut connection = server.connect();
+    for name in names {
+        fs::create_dir_all(root.join(&poll(name, "")[1..])).unwrap();
+        for path in TYPES.map(|kind| poll(name, kind)) {
+            fs::write(root.join(&path[1..]), connection.get(&path, "").unwrap().ok().body).unwrap();
+        }
+    }
+    let pack = "find . -type f -print0 | xargs -0 -n 500 -P 2 gzip -9 --no-name --keep";
+    let packed = Command::new("sh").args(["-c", pack]).current_dir(&root).status().unwrap();
+    assert!(packed.success(), "the files could not be packed");
+}
+
+fn configuration(address: &str, files: u64) -> String {
+    let limit = (files + SPARE).min(most_files());
+    if limit < files + SPARE {
+        eprintln!("bench: nginx may have {limit} files open and not all {files}");
+    }
+    let cached = limit - SPARE;
+    format!(
+        "daemon off;
+worker_processes 1;
+worker_rlimit_nofile {limit};
+pid nginx.pid;
+events {{ worker_connections 1024; multi_accept on; }}
+http {{
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  default_type application/json;
+  sendfile on;
+  tcp_nopush on;
+  tcp_nodelay on;
+  keepalive_requests 1000000000;
+  keepalive_timeout 1h;
+  open_file_cache max={cached} inactive=1h;
+  open_file_cache_valid 1h;
+  open_file_cache_min_uses 1;
+  open_file_cache_errors on;
+  gzip_static on;
+  server_tokens off;
+  server {{ listen {address} backlog=4096; root root; }}
+}}
+"
+    )
+}
+
+/// How many files nginx may have open: root may raise what others are held to.
+fn most_files() -> u64 {
+    let ask = "[ \"$(id -u)\" = 0 ] && cat /proc/sys/fs/nr_open || ulimit -Hn";
+    let said = Command::new("sh").args(["-c", ask]).output().unwrap().stdout;
+    // Where there is no limit it says so in a word.
+    String::from_utf8(said).unwrap().trim().parse().unwrap_or(u64::MAX)
+}

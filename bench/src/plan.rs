@@ -1,0 +1,59 @@
+//! What is measured, and how often. A smoke run goes the same ways with less.
+
+/// What was asked for.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    pub(crate) smoke: bool,
+    sections: Vec<String>,
+    /// Clusters of the fleets, the smallest first.
+    pub(crate) sizes: Vec<usize>,
+    /// The size that most figures are about.
+    pub(crate) main: usize,
+    pub(crate) repetitions: usize,
+}
+
+impl Plan {
+    /// Reads the command line.
+    pub(crate) fn read(arguments: impl Iterator<Item = String>, names: &[&str]) -> Result<Self, String> {
+        let (mut smoke, mut sections) = (false, Vec::new());
+        for argument in arguments {
+            if argument == "--smoke" {
+                smoke = true;
+            } else if names.contains(&argument.as_str()) {
+                sections.push(argument);
+            } else {
+                return Err(format!("\"{argument}\" is neither --smoke nor a section: {}", names.join(", ")));
+            }
+        }
+        let sizes = if smoke { vec![100, 1_000] } else { vec![100, 1_000, 10_000, 100_000] };
+        let (main, repetitions) = if smoke { (1_000, 1) } else { (10_000, 5) };
+        Ok(Self { smoke, sections, sizes, main, repetitions })
+    }
+
+    pub(crate) fn has(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|name| name == section)
+    }
+
+    /// Whether everything is measured, and as it should be.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.smoke && self.sections.is_empty()
+    }
+
+    pub(crate) fn smallest(&self) -> usize {
+        self.sizes[0]
+    }
+
+    pub(crate) fn largest(&self) -> usize {
+        self.sizes[self.sizes.len() - 1]
+    }
+
+    /// Seconds of one run of polls.
+    pub(crate) fn seconds(&self, size: usize) -> u32 {
+        if size == self.main && !self.smoke { 2 } else { 1 }
+    }
+
+    /// Whether polls that ask for gzip are measured too.
+    pub(crate) fn has_gzip(&self, size: usize) -> bool {
+        self.smoke || size != 1_000
+    }
+}

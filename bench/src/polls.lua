@@ -1,0 +1,35 @@
+-- The polls of wrk: whole requests, made before the first is sent and drawn at random, or in turn from a place on.
+-- The arguments are a file with the DNS names of clusters, the rest of the path, more headers, "random" or "in-turn",
+-- and a number, which is the seed or the place.
+local polls, count, turn = {}, 0, 0
+local draw
+
+function init(args)
+  local rest = "/" .. args[2] .. " HTTP/1.1\r\n" .. args[3]:gsub("|", "\r\n") .. "\r\n"
+  for name in io.lines(args[1]) do
+    count = count + 1
+    polls[count] = "GET /api/v2/flux/clusters/" .. name .. rest
+  end
+  if args[4] == "random" then
+    math.randomseed(args[5])
+    draw = function() return polls[math.random(count)] end
+  else
+    turn = tonumber(args[5])
+    draw = function()
+      turn = turn % count + 1
+      return polls[turn]
+    end
+  end
+end
+
+function request()
+  return draw()
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  print(string.format("polls %d %d %d %d %d %d %d %d %d %d",
+    summary.requests, summary.duration, summary.bytes,
+    errors.connect, errors.read, errors.write, errors.status, errors.timeout,
+    latency:percentile(50), latency:percentile(99)))
+end

@@ -1,0 +1,257 @@
+//! Polls on one core, beside nginx with the same answers as files on the same core. Servers of all sizes run side by
+//! side and are asked in turns, so that whatever else the machine does meets all of them.
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Bench,
+    figures::{Spread, grouped, rounded},
+    fleet::{TYPES, cluster_dns},
+    machine::Core,
+    nginx::Nginx,
+    plan::Plan,
+    report::{Section, Verdict},
+    seeded::Seeded,
+    server::Server,
+    wrk::{self, Manner, Order, Outcome, Target},
+};
+
+/// nginx has at most so many clusters, evenly spread: it does not get slower by files that nobody asks for.
+const MOST_OF_NGINX: usize = 10_000;
+const WARM_UP_SECONDS: u32 = 2;
+
+/// All that was measured.
+pub(crate) struct Polls {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) plan: Plan,
+}
+
+/// One way to poll a fleet.
+pub(crate) struct Row {
+    pub(crate) size: usize,
+    pub(crate) manner: Manner,
+    pub(crate) ours: Side,
+    pub(crate) nginx: Side,
+}
+
+/// The figures of one of the two.
+pub(crate) struct Side {
+    pub(crate) per_second: Spread,
+    pub(crate) p50_ms: Spread,
+    pub(crate) p99_ms: Spread,
+    pub(crate) computed_us: Spread,
+    pub(crate) busy: Spread,
+    pub(crate) bytes: f64,
+}
+
+/// Both servers of one fleet.
+struct Pair {
+    size: usize,
+    ours: Server,
+    nginx: Nginx,
+    all: PathBuf,
+    sample: PathBuf,
+}
+
+impl Pair {
+    fn start(bench: &Bench, fleet: &Seeded) -> Self {
+        let names: Vec<_> = (0..fleet.size).map(cluster_dns).collect();
+        let step = fleet.size.div_ceil(MOST_OF_NGINX);
+        let sampled: Vec<_> = names.iter().step_by(step).cloned().collect();
+        let (all, sample) = (fleet.folder.join("all"), fleet.folder.join("sample"));
+        fs::write(&all, names.join("\n")).unwrap();
+        fs::write(&sample, sampled.join("\n")).unwrap();
+        let ours = fleet.serve(&bench.machine, Core::Measured);
+        let nginx = Nginx::start(&bench.machine, &fleet.folder, &ours, &sampled);
+        Self { size: fleet.size, ours, nginx, all, sample }
+    }
+
+    fn targets(&self) -> [Target<'_>; 2] {
+        [
+            Target { address: &self.ours.address, pid: self.ours.pid(), names: &self.all },
+            Target { address: &self.nginx.address, pid: self.nginx.pid(), names: &self.sample },
+        ]
+    }
+}
+
+pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
+    let pairs: Vec<_> = bench.fleets.iter().map(|fleet| Pair::start(bench, fleet)).collect();
+    let mut rows = Vec::new();
+    for (kept, gzip) in [(true, false), (true, true), (false, false), (false, true)] {
+        for kind in TYPES {
+            let manner = Manner { kind, kept, gzip };
+            let asked: Vec<_> = pairs.iter().filter(|pair| !gzip || bench.plan.has_gzip(pair.size)).collect();
+            if kept {
+                asked.iter().for_each(|pair| warm_up(bench, pair, manner));
+            }
+            rows.extend(measure(bench, &asked, manner));
+        }
+    }
+    rows.sort_by_key(|row| row.size);
+    Box::new(Polls { rows, plan: bench.plan.clone() })
+}
+
+fn warm_up(bench: &Bench, pair: &Pair, manner: Manner) {
+    let seconds = if bench.plan.smoke { 1 } else { WARM_UP_SECONDS };
+    for target in pair.targets() {
+        wrk::run(&bench.machine, target, manner, Order::InTurn(0), seconds);
+    }
+}
+
+fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
+    let mut outcomes: Vec<[Vec<Outcome>; 2]> = pairs.iter().map(|_| Default::default()).collect();
+    for repetition in 0..bench.plan.repetitions {
+        for (pair, outcomes) in pairs.iter().zip(&mut outcomes) {
+            for (target, outcomes) in pair.targets().into_iter().zip(outcomes) {
+                let order = Order::Random(repetition as u64 + 1);
+                outcomes.push(wrk::run(&bench.machine, target, manner, order, bench.plan.seconds(pair.size)));
+            }
+        }
+    }
+    let rows = pairs.iter().zip(outcomes).map(|(pair, [ours, nginx])| {
+        let row = Row { size: pair.size, manner, ours: Side::new(&ours), nginx: Side::new(&nginx) };
+        eprintln!("bench: {} clusters, {manner}: {:.2} x nginx", row.size, row.ratio());
+        row
+    });
+    rows.collect()
+}
+
+impl Side {
+    fn new(outcomes: &[Outcome]) -> Self {
+        let spread = |figure: fn(&Outcome) -> f64| Spread::new(outcomes.iter().map(figure));
+        Self {
+            per_second: spread(|outcome| outcome.per_second),
+            p50_ms: spread(|outcome| outcome.p50_ms),
+            p99_ms: spread(|outcome| outcome.p99_ms),
+            computed_us: spread(|outcome| outcome.computed_us),
+            busy: spread(|outcome| outcome.busy),
+            bytes: spread(|outcome| outcome.bytes).median,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "polls_per_second": self.per_second.json(),
+            "p50_ms": self.p50_ms.json(),
+            "p99_ms": self.p99_ms.json(),
+            "cpu_us_per_poll": self.computed_us.json(),
+            "share_of_core": self.busy.json(),
+            "bytes_per_answer": rounded(self.bytes),
+        })
+    }
+}
+
+impl Row {
+    /// Polls per second, beside nginx.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.ours.per_second.median / self.nginx.per_second.median
+    }
+
+    fn p99_ratio(&self) -> f64 {
+        self.ours.p99_ms.median / self.nginx.p99_ms.median
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "clusters": self.size,
+            "type": self.manner.kind,
+            "kept_alive": self.manner.kept,
+            "gzip": self.manner.gzip,
+            "ours": self.ours.json(),
+            "nginx": self.nginx.json(),
+            "polls_per_second_ratio": rounded(self.ratio()),
+            "p99_ratio": rounded(self.p99_ratio()),
+        })
+    }
+}
+
+impl Polls {
+    pub(crate) fn row(&self, size: usize, manner: Manner) -> Option<&Row> {
+        self.rows.iter().find(|row| row.size == size && row.manner == manner)
+    }
+}
+
+impl Section for Polls {
+    fn table(&self) -> String {
+        let mut table = String::from(
+            "Polls on one core, beside nginx with the same answers as files (median, and from the least to the most)\n\n",
+        );
+        writeln!(
+            table,
+            "{:>8} {:<19} {:<5} {:<5} {:>25} {:>25} {:>5}  {:>13} {:>13} {:>5}  {:>13} {:>11} {:>13}",
+            "clusters",
+            "type",
+            "conn.",
+            "",
+            "polls/s",
+            "nginx",
+            "x",
+            "p50 ms, nginx",
+            "p99 ms, nginx",
+            "x",
+            "CPU us, nginx",
+            "core, nginx",
+            "bytes, nginx"
+        )
+        .unwrap();
+        for row in &self.rows {
+            let (ours, nginx, manner) = (&row.ours, &row.nginx, row.manner);
+            writeln!(
+                table,
+                "{:>8} {:<19} {:<5} {:<5} {:>25} {:>25} {:>5.2}  {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>5.2}  {:>6.1} {:>6.1} {:>4.0}% {:>4.0}% {:>6.0} {:>6.0}",
+                row.size,
+                manner.kind,
+                if manner.kept { "kept" } else { "each" },
+                if manner.gzip { "gzip" } else { "plain" },
+                rate(&ours.per_second),
+                rate(&nginx.per_second),
+                row.ratio(),
+                ours.p50_ms.median,
+                nginx.p50_ms.median,
+                ours.p99_ms.median,
+                nginx.p99_ms.median,
+                row.p99_ratio(),
+                ours.computed_us.median,
+                nginx.computed_us.median,
+                ours.busy.median * 100.0,
+                nginx.busy.median * 100.0,
+                ours.bytes,
+                nginx.bytes,
+            )
+            .unwrap();
+        }
+        table
+    }
+
+    fn json(&self) -> Value {
+        self.rows.iter().map(Row::json).collect()
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for row in self.rows.iter().filter(|row| row.size == self.plan.main) {
+            let floor = if row.manner.kept { 1.0 } else { 0.9 };
+            let what = format!("polls/s beside nginx: {}", row.manner);
+            verdicts.push(Verdict::at_least(what, row.ratio(), floor, "x"));
+            if row.manner.kept {
+                let what = format!("p99 beside nginx: {}", row.manner);
+                verdicts.push(Verdict::at_most(what, row.p99_ratio(), 1.0, "x"));
+            }
+        }
+        let (small, large) = (self.plan.smallest(), self.plan.largest());
+        for row in self.rows.iter().filter(|row| row.size == small) {
+            if let Some(larger) = self.row(large, row.manner) {
+                let ratio = larger.ours.per_second.median / row.ours.per_second.median;
+                let what = format!("polls/s at {large} clusters beside {small}: {}", row.manner);
+                verdicts.push(Verdict::at_least(what, ratio, 0.9, "x"));
+            }
+        }
+        verdicts
+    }
+}
+
+fn rate(spread: &Spread) -> String {
+    format!("{} ({}-{})", grouped(spread.median), grouped(spread.min), grouped(spread.max))
+}

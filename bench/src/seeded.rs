@@ -1,0 +1,51 @@
+//! Fleets in databases: seeded once by a server that was stopped, so that all that is measured is after a restart.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    fleet,
+    machine::{Core, Machine},
+    server::Server,
+};
+
+/// The fleet of a size.
+pub(crate) struct Seeded {
+    pub(crate) size: usize,
+    pub(crate) folder: PathBuf,
+    /// From the start of a server with a seed file to ready.
+    pub(crate) seeding: Duration,
+}
+
+impl Seeded {
+    pub(crate) fn make(machine: &Machine, under: &Path, size: usize) -> Self {
+        let folder = under.join(size.to_string());
+        fs::create_dir(&folder).unwrap();
+        let seed = folder.join("seed.json");
+        fleet::write_seed(&seed, size);
+        let server = Server::start(machine, Core::Any, &folder, &[("SEED_FILE", "seed.json")]);
+        let seeding = server.ready_after;
+        server.stop();
+        fs::remove_file(seed).unwrap();
+        eprintln!("bench: {size} clusters were seeded in {:.1} s", seeding.as_secs_f64());
+        Self { size, folder, seeding }
+    }
+
+    /// A server that only answers polls.
+    pub(crate) fn serve(&self, machine: &Machine, core: Core) -> Server {
+        Server::start(machine, core, &self.folder, &[("SEED_FILE", "")])
+    }
+
+    /// A server that takes changes, on a copy of the database.
+    pub(crate) fn serve_changes(&self, machine: &Machine, core: Core) -> (Server, TempDir) {
+        let folder = tempfile::tempdir_in(&self.folder).unwrap();
+        fs::copy(self.folder.join("fleet.db"), folder.path().join("fleet.db")).unwrap();
+        let server = Server::start(machine, core, folder.path(), &[("SEED_FILE", ""), ("API_MODE", "crud")]);
+        (server, folder)
+    }
+}

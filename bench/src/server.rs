@@ -1,0 +1,96 @@
+//! Our server, as a process of its own on a SQLite file.
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
+};
+
+use harness::{LONG, READ, WRITE};
+
+use crate::{
+    http::Connection,
+    machine::{self, Core, Machine},
+};
+
+/// Between two looks at a server that is about to be ready.
+const PAUSE: Duration = Duration::from_micros(500);
+
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) address: String,
+    /// From the start of the process to the first 200 of `/ready`.
+    pub(crate) ready_after: Duration,
+}
+
+impl Server {
+    /// Starts a server on the database of a folder and waits until it is ready.
+    pub(crate) fn start(machine: &Machine, core: Core, folder: &Path, settings: &[(&str, &str)]) -> Self {
+        let address = free_address();
+        let log = log(folder);
+        let mut command = machine.command(core, "KILL", &machine::server());
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("AUTH_TOKEN", READ)
+            .env("CRUD_AUTH_TOKEN", WRITE)
+            .env("LISTEN_ADDR", &address)
+            .env("DATABASE_URL", "sqlite://fleet.db?mode=rwc")
+            .envs(settings.iter().copied())
+            .current_dir(folder)
+            .stdout(File::create(folder.join("server.out")).unwrap())
+            .stderr(File::create(&log).unwrap());
+        let start = Instant::now();
+        let process = command.spawn().unwrap();
+        let mut server = Self { process, address, ready_after: Duration::ZERO };
+        while !server.is_ready() {
+            let ended = server.process.try_wait().unwrap();
+            let told = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(ended.is_none() && start.elapsed() < LONG * 5, "it does not get ready: {}", told());
+            thread::sleep(PAUSE);
+        }
+        server.ready_after = start.elapsed();
+        server
+    }
+
+    fn is_ready(&self) -> bool {
+        let ask = || Connection::open(&self.address)?.get("/ready", "");
+        ask().is_ok_and(|answer| answer.status == 200)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(&self.address).unwrap()
+    }
+
+    /// Stops it as a system does, so that its database is in one file.
+    pub(crate) fn stop(mut self) {
+        let told = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
+        assert!(told.success(), "the server was gone");
+        let ended = self.process.wait().unwrap();
+        assert!(ended.success(), "the server ended with {ended}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have been stopped.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn log(folder: &Path) -> PathBuf {
+    folder.join("server.log")
+}
+
+/// An address on loopback that nobody listens on.
+pub(crate) fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}

@@ -1,0 +1,153 @@
+//! What is known of those who poll: how often each did and when last, and its answers as they were last compressed.
+//!
+//! The map is lock-free and has an entry for each cluster that is in the fleet, so that no client can make it grow.
+//!
+//! Flux Operator asks for gzip, and compressing an answer takes several times as long as everything else about a poll. So
+//! a compressed answer is kept beside the cluster for as long as what it is made of stays the same. All of them together
+//! have a budget. Clusters poll one after another, so that whatever is thrown out to make room is the next to be asked for;
+//! nothing is thrown out, and what finds no room is compressed for each poll.
+
+use std::{
+    io::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use arc_swap::ArcSwapOption;
+use axum::body::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use fleet::{Cluster, Snapshot, Stamp};
+use jiff::Timestamp;
+use model::{Id, ResourceType};
+
+/// What all compressed answers may take.
+const BUDGET: usize = 16 * 1024 * 1024;
+
+/// Smaller answers are not worth it.
+const WORTH: usize = 1024;
+
+/// Those who poll.
+pub(crate) struct Polls {
+    of_clusters: papaya::HashMap<Id, Arc<OfCluster>>,
+    types: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+/// The polls of one cluster.
+pub(crate) struct OfCluster {
+    /// By the type's position.
+    of_types: Box<[OfType]>,
+    /// When the last one was, in seconds.
+    last: AtomicI64,
+}
+
+#[derive(Default)]
+struct OfType {
+    count: AtomicU64,
+    zipped: ArcSwapOption<Zipped>,
+}
+
+/// A compressed answer, which takes of the budget until it is dropped.
+struct Zipped {
+    stamp: Stamp,
+    body: Bytes,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Drop for Zipped {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.body.len(), Ordering::Relaxed);
+    }
+}
+
+impl Polls {
+    /// Of nobody yet.
+    pub(crate) fn new(types: usize) -> Self {
+        Self { of_clusters: papaya::HashMap::new(), types, taken: Arc::default() }
+    }
+
+    /// Counts a poll of a cluster that is in the fleet.
+    pub(crate) fn count(&self, cluster: &Cluster, ty: &ResourceType, now: Timestamp) -> Arc<OfCluster> {
+        let polls = self.of(cluster, now);
+        if let Some(of_type) = polls.of_types.get(ty.position) {
+            of_type.count.fetch_add(1, Ordering::Relaxed);
+        }
+        polls.last.store(now.as_second(), Ordering::Relaxed);
+        polls
+    }
+
+    /// What is known of a cluster; if nothing is, it is waited for from now on.
+    pub(crate) fn of(&self, cluster: &Cluster, now: Timestamp) -> Arc<OfCluster> {
+        let known = self.of_clusters.pin();
+        if let Some(polls) = known.get(cluster.id()) {
+            return polls.clone();
+        }
+        let of_types = (0..self.types).map(|_| OfType::default()).collect();
+        let new = Arc::new(OfCluster { of_types, last: AtomicI64::new(now.as_second()) });
+        known.get_or_insert(cluster.id().clone(), new).clone()
+    }
+
+    /// Forgets the clusters that are gone: one that is made again under the same id is another one.
+    pub(crate) fn keep(&self, fleet: &Snapshot) {
+        self.of_clusters.pin().retain(|id, _| fleet.cluster(id).is_some());
+    }
+
+    /// An answer as it was compressed when it was made of the same, or as `answer` makes it and it is compressed now. One
+    /// that is not worth compressing stays as it is.
+    pub(crate) fn zipped<E>(
+        &self,
+        polls: &OfCluster,
+        ty: &ResourceType,
+        stamp: Stamp,
+        answer: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Sent, E> {
+        let Some(OfType { zipped, .. }) = polls.of_types.get(ty.position) else { return answer().map(Sent::Plain) };
+        if let Some(known) = zipped.load().as_ref().filter(|known| known.stamp == stamp) {
+            return Ok(Sent::Zipped(known.body.clone()));
+        }
+        let plain = answer()?;
+        let Some(body) = zip(&plain) else { return Ok(Sent::Plain(plain)) };
+        let room = self.taken.fetch_add(body.len(), Ordering::Relaxed) + body.len() <= BUDGET;
+        let new = Zipped { stamp, body: body.clone(), taken: self.taken.clone() };
+        zipped.store(room.then(|| Arc::new(new)));
+        Ok(Sent::Zipped(body))
+    }
+}
+
+impl OfCluster {
+    /// How many, by the type's position.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.of_types.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
+    }
+
+    /// When the last one was, in seconds.
+    pub(crate) fn last(&self) -> i64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    /// Waits for it anew.
+    pub(crate) fn wait(&self, now: Timestamp) {
+        self.last.store(now.as_second(), Ordering::Relaxed);
+    }
+}
+
+/// A body, as it is sent.
+pub(crate) enum Sent {
+    Plain(Bytes),
+    Zipped(Bytes),
+}
+
+/// Compresses what is worth it.
+fn zip(plain: &[u8]) -> Option<Bytes> {
+    if plain.len() < WORTH {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail; if it did, the answer would be sent as it is.
+    encoder.write_all(plain).ok()?;
+    let mut zipped = encoder.finish().ok()?;
+    zipped.shrink_to_fit();
+    Some(zipped.into())
+}
