@@ -15,6 +15,7 @@ use model::{
 use crate::{
     Cluster, Definition, Reference, Snapshot, SnapshotError,
     catalogue::Version,
+    cluster::Patches,
     merge::{self, Members},
     order::Order,
 };
@@ -114,7 +115,7 @@ impl Snapshot {
         let mut list = List::with_capacity(
             resolved.iter().map(|(_, it)| it.plain.len()).sum::<usize>()
                 + resolved.len() * (cluster.identity().len() + FRAME)
-                + patches_len(cluster, ty),
+                + cluster.served_len(),
         );
         self.each_input(cluster, ty, &resolved, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, Some(cluster.identity()))
@@ -143,18 +144,18 @@ impl Snapshot {
         if !cluster.is_live() {
             return Ok(Vec::new());
         }
-        let Some((list, catalogue)) = cluster.list(ty.position).zip(self.catalogue(ty)) else { return Ok(Vec::new()) };
-        if let Some(twice) = list.twice.and_then(|place| catalogue.at(place)) {
+        if let Some(twice) = cluster.twice(ty.position).and_then(|place| self.catalogue(ty)?.at(place)) {
             return Err(Refusal::DuplicateInput(twice.id.to_string()));
         }
+        let places = cluster.places(ty.position);
         // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
         // could be such a mistake is served.
-        if list.places.is_empty()
+        if places.is_empty()
             && let Some(list) = cluster.unread_lists.first()
         {
             return Err(Refusal::UnreadList(list.to_string()));
         }
-        let mut resolved = Vec::with_capacity(list.places.len());
+        let mut resolved = Vec::with_capacity(places.len());
         let mut seen = 0;
         for (reference, definition) in self.references(cluster, ty) {
             seen += 1;
@@ -164,7 +165,7 @@ impl Snapshot {
                 None => {}
             }
         }
-        if seen != list.places.len() {
+        if seen != places.len() {
             let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
             return Err(lost.into());
         }
@@ -181,12 +182,12 @@ impl Snapshot {
         let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
         let order = ty.ordered_by.as_ref().map(|_| Order { resolved, circular });
         for (reference, definition) in resolved {
-            let patches = match cluster.patches(reference.id.as_str()).filter(|_| ty.patchable).map(|it| &it.members) {
+            let patches = match reference.patches {
                 None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
-                Some(Ok(members)) => Some(&**members),
-                Some(Err(error)) => {
+                Some(Patches { refused: Some(error), .. }) => {
                     return Err(Refusal::Patch { id: reference.id.clone(), error: PatchError::clone(error) });
                 }
+                Some(patches) => Some(cluster.members(patches)),
             };
             let said = reference.fields.map(serde_json::from_str).transpose();
             let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
@@ -226,12 +227,6 @@ pub struct Stamp {
 
 /// What an input has around its texts, at most as a rule.
 const FRAME: usize = 96;
-
-/// The length of all patches, whether they are used or not.
-fn patches_len(cluster: &Cluster, ty: &ResourceType) -> usize {
-    let patches = cluster.all_patches().iter().filter(|_| ty.patchable);
-    patches.map(|(_, patches)| patches.members.as_ref().map_or(0, |members| members.len())).sum()
-}
 
 /// One input, as what it is put together from.
 struct Input<'a> {

@@ -5,11 +5,12 @@
 
 use std::fmt;
 
-use model::{Document, Id, Kind, ResourceType, yaml};
+use model::{Document, Id, Kind, ResourceType, Value, yaml};
 use serde::Serialize;
 
 use crate::{
     Cluster, Definition, Snapshot,
+    cluster::{Patches, no_variables},
     order::{Delivery, reaches},
 };
 
@@ -142,13 +143,13 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
     for list in &cluster.unread_lists {
         findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
-    for (id, patches) in cluster.all_patches() {
+    for Patches { name: id, refused, .. } in cluster.patches() {
         let patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
         if !patchable.into_iter().any(|ty| fleet.definition_by_name(ty, id).is_some()) {
             let message = format!("nothing that can be patched is called \"{id}\"");
             findings.tell(yaml::child("/patches", id), Rule::PatchWithoutDefinition, message);
         }
-        if let Err(error) = &patches.members {
+        if let Some(error) = refused {
             let pointer = yaml::child(&yaml::child("/patches", id), &error.key);
             findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
@@ -167,7 +168,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
 
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut Findings<'_>) {
-    let twice = cluster.list(ty.position).is_some_and(|list| list.twice.is_some());
+    let twice = cluster.twice(ty.position).is_some();
     let enabled = |on: &str| fleet.references(cluster, ty).any(|(it, _)| it.enabled && it.id.as_str() == on);
     for (at, (reference, definition)) in fleet.references(cluster, ty).enumerate() {
         let id = reference.id;
@@ -186,12 +187,13 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             }
         }
         if definition.delivery == Delivery::Kustomization
-            && let Some(patches) = cluster.patches(id.as_str()).filter(|_| ty.patchable)
+            && let Some(patches) = reference.patches.filter(|patches| !patches.are_variables)
         {
-            for key in patches.no_variables() {
+            let said = serde_json::from_str::<Value>(&format!("{{{}}}", cluster.members(patches))).unwrap_or_default();
+            for key in said["patches"].as_object().into_iter().flat_map(no_variables) {
                 let message =
                     format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
-                let pointer = yaml::child(&yaml::child("/patches", id.as_str()), &key);
+                let pointer = yaml::child(&yaml::child("/patches", id.as_str()), key);
                 findings.tell(pointer, Rule::InvalidVariable, message);
             }
         }

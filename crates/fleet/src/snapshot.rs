@@ -174,12 +174,12 @@ impl Snapshot {
         cluster: &'a Cluster,
         ty: &ResourceType,
     ) -> impl Iterator<Item = (Reference<'a>, Option<&'a Definition>)> + use<'a> {
-        let (catalogue, list) = (self.catalogue(ty), cluster.list(ty.position));
+        let catalogue = self.catalogue(ty);
         // Every place in a list has an entry for as long as the list is there.
-        list.into_iter().flat_map(|list| list.iter()).filter_map(move |(place, said)| {
+        cluster.references(ty.position).filter_map(move |(place, said, patches)| {
             let Entry { id, definition, .. } = catalogue?.at(place)?;
             let enabled = said.is_none_or(|said| said.enabled);
-            let reference = Reference { id, enabled, fields: said.map(|said| &*said.fields) };
+            let reference = Reference { id, enabled, fields: said.map(|said| &*said.fields), patches };
             Some((reference, definition.as_deref()))
         })
     }

@@ -1,5 +1,7 @@
 //! What a cluster changes of a component for itself.
 
+use std::{fmt::Write as _, sync::Arc};
+
 use model::{
     Map, Value,
     helm::{self, PatchError},
@@ -8,30 +10,32 @@ use model::{
 /// The patches of one component.
 #[derive(Debug)]
 pub(crate) struct Patches {
-    /// The flat patches and the typed values that they describe, as members of a JSON object.
-    pub(crate) members: Result<Box<str>, Box<PatchError>>,
+    /// What is patched.
+    pub(crate) name: Arc<str>,
+    /// Where in the cluster's text they are.
+    pub(super) start: u32,
+    pub(super) end: u32,
     /// Whether all are free names of variables, which patches of an OCI artifact must be.
-    are_variables: bool,
+    pub(crate) are_variables: bool,
+    /// Why they have no meaning, if they have none.
+    pub(crate) refused: Option<Box<PatchError>>,
 }
 
 impl Patches {
-    pub(super) fn read(patches: Map) -> Self {
+    /// Adds to a cluster's text what patches come to.
+    pub(super) fn read(name: Arc<str>, patches: Map, text: &mut String) -> Result<Self, String> {
         let are_variables = no_variables(&patches).next().is_none();
-        let members = helm::expand(&patches).map_err(Box::new).map(|values| {
-            format!("\"patches\":{},\"values\":{}", Value::Object(patches), Value::Object(values)).into()
-        });
-        Self { members, are_variables }
-    }
-
-    /// The keys that are not free names of variables.
-    pub(crate) fn no_variables(&self) -> Vec<String> {
-        match &self.members {
-            Ok(members) if !self.are_variables => {
-                let value = serde_json::from_str::<Value>(&format!("{{{members}}}")).unwrap_or_default();
-                value["patches"].as_object().into_iter().flat_map(no_variables).cloned().collect()
+        let at = |text: &String| u32::try_from(text.len()).map_err(|_| "patches are too long".to_owned());
+        let start = at(text)?;
+        let refused = match helm::expand(&patches) {
+            Ok(values) => {
+                let (patches, values) = (Value::Object(patches), Value::Object(values));
+                write!(text, "\"patches\":{patches},\"values\":{values}").map_err(|error| error.to_string())?;
+                None
             }
-            _ => Vec::new(),
-        }
+            Err(error) => Some(Box::new(error)),
+        };
+        Ok(Self { name, start, end: at(text)?, are_variables, refused })
     }
 }
 
@@ -39,7 +43,8 @@ impl Patches {
 const IDENTITY: [&str; 3] = ["CLUSTER_NAME", "CLUSTER_DNS", "ENVIRONMENT"];
 const QUOTED: &str = "_STR";
 
-fn no_variables(patches: &Map) -> impl Iterator<Item = &String> {
+/// The keys that are not free names of variables.
+pub(crate) fn no_variables(patches: &Map) -> impl Iterator<Item = &String> {
     let taken = |key: &str| {
         let plain = key.strip_suffix(QUOTED);
         IDENTITY.contains(&plain.unwrap_or(key)) || plain.is_some_and(|plain| patches.contains_key(plain))

@@ -8,7 +8,7 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
-use super::{Cluster, List, Patches, Said};
+use super::{Cluster, Patches, Said};
 use crate::{
     catalogue::Version,
     merge::{Members, Name},
@@ -29,18 +29,32 @@ impl Cluster {
     /// Reads a document.
     pub(crate) fn read(document: Document, registry: &Registry, names: &mut impl Names) -> Result<Self, SnapshotError> {
         let read = Parts::read(document.body.as_str(), registry, names);
-        let Parts { dns, identity, lists, patches, unread_lists } =
+        let Parts { dns, identity, text, patches, lists, unread_lists } =
             read.map_err(|what| SnapshotError::unreadable(&document, what))?;
-        Ok(Self { document, dns, identity, lists, patches, unread_lists, version: Version::new() })
+        Ok(Self {
+            document,
+            dns,
+            text: text.into(),
+            identity,
+            references: lists.references.into(),
+            ends: lists.ends.into(),
+            said: lists.said.into(),
+            patched: lists.patched.into(),
+            patches: patches.into(),
+            twice: lists.twice.into(),
+            unread_lists,
+            version: Version::new(),
+        })
     }
 }
 
 /// What a cluster's text says.
 struct Parts {
     dns: ClusterDns,
-    identity: Box<str>,
-    lists: Box<[List]>,
-    patches: Box<[(Arc<str>, Patches)]>,
+    identity: usize,
+    text: String,
+    patches: Vec<Patches>,
+    lists: Lists,
     unread_lists: Box<[Box<str>]>,
 }
 
@@ -48,31 +62,32 @@ impl Parts {
     fn read(body: &str, registry: &Registry, names: &mut impl Names) -> Result<Self, String> {
         let Members(fields) = parse(body)?;
         let field = |name: &str| fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.get());
-        let text = |name: &str| match field(name) {
+        let string = |name: &str| match field(name) {
             Some(text) if text.starts_with('"') => Ok(text),
             _ => Err(format!("{name} is not a string")),
         };
-        let (name, dns, environment) = (text("cluster_name")?, text("cluster_dns")?, text("environment")?);
+        let (name, dns, environment) = (string("cluster_name")?, string("cluster_dns")?, string("environment")?);
+        let mut text = format!(r#"{{"name":{name},"dns":{dns},"environment":{environment}}}"#);
+        let identity = text.len();
         let patches = match field("patches") {
-            None | Some("null") => Box::default(),
-            Some(patches) => read_patches(patches, names)?,
+            None | Some("null") => Vec::new(),
+            Some(patches) => read_patches(patches, &mut text, names)?,
         };
-        let mut list = |ty: &ResourceType| match field(&ty.list) {
-            _ if ty.is_cluster() => Ok(List::default()),
-            None | Some("null") => Ok(List::default()),
-            Some(list) if list.starts_with('[') => List::read(list, ty, names),
-            Some(_) => Err(format!("{} is not a list", ty.list)),
-        };
-        let lists = registry.types().map(&mut list).collect::<Result<_, _>>()?;
+        let mut lists = Lists::default();
+        for ty in registry.types() {
+            match field(&ty.list) {
+                _ if ty.is_cluster() => {}
+                None | Some("null") => {}
+                Some(list) if list.starts_with('[') => lists.read(list, ty, &patches, names)?,
+                Some(_) => return Err(format!("{} is not a list", ty.list)),
+            }
+            lists.end()?;
+        }
         let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
         let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
-        Ok(Self {
-            dns: ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0),
-            identity: format!(r#"{{"name":{name},"dns":{dns},"environment":{environment}}}"#).into(),
-            lists,
-            patches,
-            unread_lists: unread.map(|(name, _)| Box::from(&**name)).collect(),
-        })
+        let unread_lists = unread.map(|(name, _)| Box::from(&**name)).collect();
+        let dns = ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0);
+        Ok(Self { dns, identity, text, patches, lists, unread_lists })
     }
 }
 
@@ -80,32 +95,63 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn read_patches(text: &str, names: &mut impl Names) -> Result<Box<[(Arc<str>, Patches)]>, String> {
-    let Value::Object(mut all) = parse(text)? else { return Err("patches are not an object".to_owned()) };
+fn read_patches(of: &str, text: &mut String, names: &mut impl Names) -> Result<Vec<Patches>, String> {
+    let Value::Object(mut all) = parse(of)? else { return Err("patches are not an object".to_owned()) };
     prune_nulls(&mut all);
     let mut patches = Vec::with_capacity(all.len());
     for (name, one) in all {
         let Value::Object(one) = one else { return Err("patches are not objects".to_owned()) };
-        patches.push((names.patched(&name), Patches::read(one)));
+        patches.push(Patches::read(names.patched(&name), one, text)?);
     }
-    patches.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(patches.into())
+    patches.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(patches)
 }
 
-impl List {
-    fn read(text: &str, ty: &ResourceType, names: &mut impl Names) -> Result<Self, String> {
-        let entries: Vec<Entry<'_>> = parse(text)?;
-        let mut places = Vec::with_capacity(entries.len());
-        let mut said = Vec::new();
-        for (at, Entry { id, fields }) in (0..).zip(entries) {
+/// The lists of all types, one after the other.
+#[derive(Default)]
+struct Lists {
+    references: Vec<Place>,
+    ends: Vec<u32>,
+    said: Vec<Said>,
+    patched: Vec<(u32, u32)>,
+    twice: Vec<(usize, Place)>,
+}
+
+impl Lists {
+    fn read(
+        &mut self,
+        text: &str,
+        ty: &ResourceType,
+        patches: &[Patches],
+        names: &mut impl Names,
+    ) -> Result<(), String> {
+        let start = self.references.len();
+        for (at, Entry { id, fields }) in (self.here()?..).zip(parse::<Vec<Entry<'_>>>(text)?) {
             let id = id.ok_or("a reference has no id")?;
-            places.push(names.place(ty, &id).map_err(|error| format!("a reference to \"{id}\": {error}"))?);
-            said.extend(Said::read(at, fields, ty));
+            let place = names.place(ty, &id).map_err(|error| format!("a reference to \"{id}\": {error}"))?;
+            self.references.push(place);
+            self.said.extend(Said::read(at, fields, ty));
+            if ty.patchable
+                && let Ok(found) = patches.binary_search_by(|patches| (*patches.name).cmp(&id))
+            {
+                self.patched.push((at, u32::try_from(found).map_err(|error| error.to_string())?));
+            }
         }
-        let mut sorted = places.clone();
+        let mut sorted = self.references[start..].to_vec();
         sorted.sort_unstable();
-        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        Ok(Self { places: places.into(), said: said.into(), twice })
+        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+        self.twice.extend(twice.map(|pair| (ty.position, pair[0])));
+        Ok(())
+    }
+
+    /// Ends the list of a type.
+    fn end(&mut self) -> Result<(), String> {
+        self.ends.push(self.here()?);
+        Ok(())
+    }
+
+    fn here(&self) -> Result<u32, String> {
+        u32::try_from(self.references.len()).map_err(|_| "there are too many references".to_owned())
     }
 }
 

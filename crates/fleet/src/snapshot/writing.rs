@@ -10,7 +10,7 @@ use super::{Claims, Snapshot, SnapshotError};
 use crate::{
     Cluster, Definition, Problem, Rule,
     catalogue::{Catalogue, Version, note},
-    cluster::Names,
+    cluster::{Names, Patches},
     problems,
     slots::Place,
 };
@@ -144,8 +144,9 @@ impl Snapshot {
             }
         }
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
-            let places = |it: Option<&Cluster>| it.and_then(|it| it.list(position)).map(|list| list.places.clone());
-            let (old, new) = (places(was).unwrap_or_default(), places(is).unwrap_or_default());
+            let places =
+                |cluster: Option<&Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position)).to_vec();
+            let (old, new) = (places(was), places(is));
             if old != new {
                 new.iter().for_each(|definition| catalogue.hold(*definition, place, true));
                 let kept: RoaringBitmap = new.iter().collect();
@@ -153,8 +154,8 @@ impl Snapshot {
                 left.for_each(|definition| catalogue.hold(*definition, place, false));
             }
         }
-        for (name, _) in was.map_or(&[][..], Cluster::all_patches) {
-            if is.is_none_or(|is| is.patches(name).is_none())
+        for Patches { name, .. } in was.map_or(&[][..], Cluster::patches) {
+            if is.is_none_or(|is| !is.patches_any(name))
                 && let Some(patching) = self.patching.get_mut(name)
             {
                 note(patching, place, false);
@@ -163,8 +164,8 @@ impl Snapshot {
                 }
             }
         }
-        for (name, _) in is.map_or(&[][..], Cluster::all_patches) {
-            if was.is_none_or(|was| was.patches(name).is_none()) {
+        for Patches { name, .. } in is.map_or(&[][..], Cluster::patches) {
+            if was.is_none_or(|was| !was.patches_any(name)) {
                 note(self.patching.entry(name.clone()).or_default(), place, true);
             }
         }
