@@ -61,6 +61,11 @@ impl Catalogue {
         self.at(*self.places.get(id)?)
     }
 
+    /// The places of all ids that have one, in their order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&Id, Place)> {
+        self.places.iter().map(|(id, place)| (id, *place))
+    }
+
     /// All definitions, in the order of their ids.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.places.values().filter_map(|place| self.at(*place)?.definition.as_deref())
@@ -100,6 +105,13 @@ impl Catalogue {
         {
             note(&mut entry.holders, cluster, holds);
             self.tidy(place);
+        }
+    }
+
+    /// Notes all clusters that name what is at a place.
+    pub(crate) fn hold_all(&mut self, place: Place, clusters: RoaringBitmap) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            entry.holders = Arc::new(clusters);
         }
     }
 

@@ -3,6 +3,7 @@
 //! All maps are persistent: a copy is a pointer, and a change to a copy costs what it touches. That is what makes a
 //! new snapshot for every change affordable at any size of fleet.
 
+mod loading;
 mod writing;
 
 use std::sync::Arc;

@@ -94,6 +94,12 @@ impl Id {
     /// The id of the single record that an explicitly empty answer holds; no document may have it.
     pub const NONE: &str = "none";
 
+    /// The text, shared.
+    #[must_use]
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+
     /// Reads an id.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         if text.is_empty() || text.len() > Self::MAX_LEN {

@@ -58,6 +58,8 @@ pub struct ResourceType {
     pub template: Option<String>,
     /// The custom resource definitions that must be on a cluster before its template can be applied.
     pub requires: Vec<String>,
+    /// The defaults of fields that only references have: to say one is to say nothing.
+    silent: Map,
     validator: jsonschema::Validator,
 }
 
@@ -79,6 +81,12 @@ impl ResourceType {
     #[must_use]
     pub fn is_cluster(&self) -> bool {
         self.kind.as_str() == Self::CLUSTER
+    }
+
+    /// Whether a reference that says this says nothing: it is the default, and the definition could say nothing else.
+    #[must_use]
+    pub fn is_default(&self, name: &str, value: &Value) -> bool {
+        self.silent.iter().any(|(field, default)| field == name && default == value)
     }
 
     /// The schemas of a document's fields.

@@ -1,6 +1,9 @@
 //! What handlers share.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
 use axum::body::Bytes;
 use fleet::{Reader, Snapshot};
@@ -26,8 +29,8 @@ pub struct Parts<'a> {
     pub mode: Mode,
     /// Who may do what.
     pub tokens: Tokens,
-    /// The description to serve.
-    pub openapi: String,
+    /// The description to serve, if it is not the one that follows from the resource types.
+    pub openapi: Option<String>,
     /// What clusters call, if that is known.
     pub public_url: Option<ApiUrl>,
 }
@@ -41,7 +44,7 @@ pub struct Inner {
     pub(crate) mode: Mode,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
-    pub(crate) openapi: Bytes,
+    openapi: OnceLock<Bytes>,
     pub(crate) public_url: Option<ApiUrl>,
     pub(crate) metrics: Metrics,
     pub(crate) polls: Polls,
@@ -65,7 +68,7 @@ impl App {
             mode,
             clock,
             tokens,
-            openapi: openapi.into(),
+            openapi: openapi.map_or_else(OnceLock::new, |text| Bytes::from(text).into()),
             public_url,
             metrics,
             polls,
@@ -79,6 +82,15 @@ impl App {
             StoreStatus::Diverged(head) => Failure::store_diverged(&head),
             _ => Failure::not_ready(),
         })
+    }
+
+    /// The description of the API. It is written when it is first asked for: a start does not wait for it.
+    pub(crate) fn openapi(&self) -> Result<Bytes, Failure> {
+        if let Some(text) = self.openapi.get() {
+            return Ok(text.clone());
+        }
+        let text = crate::openapi_document(&self.registry, self.mode).map_err(Failure::internal)?;
+        Ok(self.openapi.get_or_init(|| text.into()).clone())
     }
 
     /// Refuses a log that is away, or that does not continue what is served.

@@ -78,9 +78,11 @@ async fn run(config: Config) -> Result<(), Fatal> {
     tracing_subscriber::fmt().with_env_filter(config.log).with_writer(std::io::stderr).with_ansi(colour).init();
     let registry = Arc::new(registry(config.resources.as_deref())?);
     let openapi = match &config.openapi {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| Fatal::Setting(format!("OPENAPI_FILE: {}: {error}", file.display())))?,
-        None => openapi_document(&registry, config.mode).map_err(Fatal::other)?,
+        Some(file) => Some(
+            std::fs::read_to_string(file)
+                .map_err(|error| Fatal::Setting(format!("OPENAPI_FILE: {}: {error}", file.display())))?,
+        ),
+        None => None,
     };
     let (writer, reader) = fleet::fleet();
     let follower = Follower {

@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
-use model::{ClusterDns, Document, InvalidId, Map, Registry, ResourceType, Value, prune_nulls};
+use model::{ClusterDns, Document, Map, Registry, ResourceType, Value, prune_nulls};
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
 use super::{Cluster, Patches, Said};
@@ -18,8 +18,8 @@ use crate::{
 
 /// Knows what is named already.
 pub(crate) trait Names {
-    /// The place of a definition.
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, InvalidId>;
+    /// The place of a definition, or why it has none.
+    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String>;
 
     /// The one copy of the name of something that is patched.
     fn patched(&mut self, name: &str) -> Arc<str>;
@@ -27,12 +27,16 @@ pub(crate) trait Names {
 
 impl Cluster {
     /// Reads a document.
-    pub(crate) fn read(document: Document, registry: &Registry, names: &mut impl Names) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(
+        document: &Document,
+        registry: &Registry,
+        names: &mut impl Names,
+    ) -> Result<Self, SnapshotError> {
         let read = Parts::read(document.body.as_str(), registry, names);
         let Parts { dns, identity, text, patches, lists, unread_lists } =
-            read.map_err(|what| SnapshotError::unreadable(&document, what))?;
+            read.map_err(|what| SnapshotError::unreadable(document, what))?;
         Ok(Self {
-            document,
+            document: document.clone(),
             dns,
             text: text.into(),
             identity,
@@ -126,21 +130,35 @@ impl Lists {
         names: &mut impl Names,
     ) -> Result<(), String> {
         let start = self.references.len();
-        for (at, Entry { id, fields }) in (self.here()?..).zip(parse::<Vec<Entry<'_>>>(text)?) {
-            let id = id.ok_or("a reference has no id")?;
-            let place = names.place(ty, &id).map_err(|error| format!("a reference to \"{id}\": {error}"))?;
-            self.references.push(place);
-            self.said.extend(Said::read(at, fields, ty));
-            if ty.patchable
-                && let Ok(found) = patches.binary_search_by(|patches| (*patches.name).cmp(&id))
-            {
-                self.patched.push((at, u32::try_from(found).map_err(|error| error.to_string())?));
-            }
-        }
+        let list = Entries { lists: self, ty, patches, names };
+        let mut text = serde_json::Deserializer::from_str(text);
+        text.deserialize_seq(list).and_then(|()| text.end()).map_err(|error| error.to_string())?;
         let mut sorted = self.references[start..].to_vec();
         sorted.sort_unstable();
         let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
         self.twice.extend(twice.map(|pair| (ty.position, pair[0])));
+        Ok(())
+    }
+
+    /// Takes a reference.
+    fn push(
+        &mut self,
+        Entry { id, said }: Entry<'_>,
+        ty: &ResourceType,
+        patches: &[Patches],
+        names: &mut impl Names,
+    ) -> Result<(), String> {
+        let at = self.here()?;
+        let id = id.ok_or("a reference has no id")?;
+        self.references.push(names.place(ty, &id)?);
+        if !said.is_empty() {
+            self.said.push(Said::read(at, said));
+        }
+        if ty.patchable
+            && let Ok(found) = patches.binary_search_by(|patches| (*patches.name).cmp(&id))
+        {
+            self.patched.push((at, u32::try_from(found).map_err(|error| error.to_string())?));
+        }
         Ok(())
     }
 
@@ -156,48 +174,73 @@ impl Lists {
 }
 
 impl Said {
-    /// To say the default is to say nothing, unless the definition could say something else.
-    fn read(at: u32, fields: Vec<(Cow<'_, str>, Value)>, ty: &ResourceType) -> Option<Self> {
-        let defined = |name: &str| ty.properties().is_some_and(|properties| properties.contains_key(name));
-        let says = |name: &str, value: &Value| defined(name) || ty.defaults.get(name) != Some(value);
-        let mut fields = fields.into_iter().filter(|(name, value)| says(name, value)).peekable();
-        fields.peek()?;
-        let mut fields: Map = fields.map(|(name, value)| (name.into_owned(), value)).collect();
-        prune_nulls(&mut fields);
-        let enabled = fields.get("enabled") != Some(&Value::Bool(false));
-        (!fields.is_empty()).then(|| Self { at, enabled, fields: Value::Object(fields).to_string().into() })
+    fn read(at: u32, said: Map) -> Self {
+        let enabled = said.get("enabled") != Some(&Value::Bool(false));
+        Self { at, enabled, fields: Value::Object(said).to_string().into() }
     }
 }
 
-/// An entry of a list of references: its id, and what else it says.
-struct Entry<'a> {
-    id: Option<Cow<'a, str>>,
-    fields: Vec<(Cow<'a, str>, Value)>,
+/// A list of references, each of which is taken as it is read.
+struct Entries<'a, N> {
+    lists: &'a mut Lists,
+    ty: &'a ResourceType,
+    patches: &'a [Patches],
+    names: &'a mut N,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Entry<'de>;
+impl<'de, N: Names> Visitor<'de> for Entries<'_, N> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a reference, which is an object")
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Self { lists, ty, patches, names } = self;
+        while let Some(entry) = list.next_element_seed(Object(ty))? {
+            lists.push(entry, ty, patches, names).map_err(A::Error::custom)?;
+        }
+        Ok(())
+    }
+}
+
+/// An entry of a list of references: its id, and what else it says that makes a difference.
+struct Entry<'a> {
+    id: Option<Cow<'a, str>>,
+    said: Map,
+}
+
+struct Object<'a>(&'a ResourceType);
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = Entry<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = Entry<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reference, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entry = Entry { id: None, said: Map::new() };
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "id" {
+                entry.id = Some(map.next_value::<Name<'_>>()?.0);
+                continue;
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entry = Entry { id: None, fields: Vec::new() };
-                while let Some(Name(name)) = map.next_key()? {
-                    if name == "id" {
-                        entry.id = Some(map.next_value::<Name<'_>>()?.0);
-                    } else {
-                        entry.fields.push((name, map.next_value()?));
-                    }
-                }
-                Ok(entry)
+            let value: Value = map.next_value()?;
+            if !self.0.is_default(&name, &value) {
+                entry.said.insert(name.into_owned(), value);
             }
         }
-        deserializer.deserialize_map(Object)
+        prune_nulls(&mut entry.said);
+        Ok(entry)
     }
 }
 

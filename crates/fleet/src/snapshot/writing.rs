@@ -1,9 +1,9 @@
-//! How a snapshot comes to be: of all documents, or of another one and a change.
+//! How a snapshot comes to be of another one and a change.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::HashMap;
-use model::{Change, ClusterDns, Document, Id, InvalidId, Kind, Point, Registry, ResourceType, State};
+use model::{Change, ClusterDns, Document, Id, Kind, ResourceType, State};
 use roaring::RoaringBitmap;
 
 use super::{Claims, Snapshot, SnapshotError};
@@ -16,12 +16,15 @@ use crate::{
 };
 
 /// The documents that may have other problems than before.
-enum Touched {
-    /// All that there are.
-    All,
+pub(super) enum Touched {
+    /// That is known without being told.
+    Known,
     /// These.
-    These(BTreeSet<(Kind, Id)>),
+    These(Keys),
 }
+
+/// Names of documents.
+pub(super) type Keys = BTreeSet<(Kind, Id)>;
 
 impl Touched {
     fn document(&mut self, kind: &Kind, id: &Id) {
@@ -38,21 +41,6 @@ impl Touched {
 }
 
 impl Snapshot {
-    /// The fleet at a point of the log, from all its documents; from all or not at all.
-    pub fn load(
-        registry: Arc<Registry>,
-        point: Point,
-        documents: impl IntoIterator<Item = Document>,
-    ) -> Result<Self, SnapshotError> {
-        let mut fleet = Self::empty(registry);
-        fleet.point = point;
-        for document in documents {
-            fleet.put(document, &mut Touched::All)?;
-        }
-        fleet.examine(Touched::All);
-        Ok(fleet)
-    }
-
     /// The fleet after a change.
     pub fn apply(&self, change: &Change) -> Result<Self, SnapshotError> {
         if change.revision != self.point.revision.next() || change.parent != self.point.digest {
@@ -60,25 +48,27 @@ impl Snapshot {
         }
         let mut next = self.clone();
         next.point = self.point.after(change);
-        let mut touched = Touched::These(BTreeSet::new());
+        let mut touched = Touched::These(Keys::new());
         for write in &change.writes {
             match write.document(change.revision) {
                 Some(document) => next.put(document, &mut touched)?,
                 None => next.remove(&write.kind, &write.id, &mut touched),
             }
         }
-        next.examine(touched);
+        if let Touched::These(keys) = touched {
+            next.examine(keys);
+        }
         Ok(next)
     }
 
-    fn put(&mut self, document: Document, touched: &mut Touched) -> Result<(), SnapshotError> {
+    pub(super) fn put(&mut self, document: Document, touched: &mut Touched) -> Result<(), SnapshotError> {
         let registry = self.registry.clone();
         let (kind, id) = (document.kind.clone(), document.id.clone());
         match registry.by_kind(kind.as_str()) {
             Some(ty) if ty.is_cluster() => {
                 let document = Document { kind: ty.kind.clone(), ..document };
                 let mut names = Known { catalogues: &mut self.catalogues, patching: &self.patching };
-                let cluster = Arc::new(Cluster::read(document, &registry, &mut names)?);
+                let cluster = Arc::new(Cluster::read(&document, &registry, &mut names)?);
                 let known = self.by_id.get(&id).copied();
                 let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
                 let was = known.and_then(|place| self.clusters.get(place)).cloned();
@@ -172,7 +162,7 @@ impl Snapshot {
     }
 
     /// Notes that the cluster at a place has a DNS name, or has it no longer.
-    fn claim(&mut self, dns: &ClusterDns, place: Place, claims: bool) {
+    pub(super) fn claim(&mut self, dns: &ClusterDns, place: Place, claims: bool) {
         let known = self.by_dns.get(dns).map_or(&[][..], Claims::places);
         let mut places: Vec<_> = known.iter().copied().filter(|known| *known != place).collect();
         places.extend(claims.then_some(place));
@@ -202,11 +192,7 @@ impl Snapshot {
     }
 
     /// Finds the problems of documents anew.
-    fn examine(&mut self, touched: Touched) {
-        let mut keys = match touched {
-            Touched::All => self.all_documents().map(|it| (it.kind.clone(), it.id.clone())).collect(),
-            Touched::These(keys) => keys,
-        };
+    pub(super) fn examine(&mut self, mut keys: Keys) {
         // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
         let registry = self.registry.clone();
         for ty in registry.definitions().filter(|ty| ty.ordered_by.is_some()) {
@@ -243,8 +229,9 @@ struct Known<'a> {
 }
 
 impl Names for Known<'_> {
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, InvalidId> {
-        self.catalogues[ty.position].place(id)
+    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
+        let place = self.catalogues[ty.position].place(id);
+        place.map_err(|error| format!("a reference to \"{id}\": {error}"))
     }
 
     fn patched(&mut self, name: &str) -> Arc<str> {

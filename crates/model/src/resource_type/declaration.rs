@@ -163,6 +163,9 @@ impl Declaration {
         own_defaults.retain(|name, _| self.fields.as_ref().is_none_or(|only| only.contains(name)));
         let mut all_defaults = defaults(reference);
         all_defaults.extend(own_defaults);
+        let mut silent = all_defaults.clone();
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        silent.retain(|name, _| properties.is_none_or(|properties| !properties.contains_key(name)));
         Ok(ResourceType {
             position,
             kind: self.kind,
@@ -180,6 +183,7 @@ impl Declaration {
             fixed: self.fixed,
             template: self.template,
             requires: self.requires,
+            silent,
             validator,
         })
     }

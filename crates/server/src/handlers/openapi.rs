@@ -6,8 +6,8 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use crate::App;
+use crate::{App, failure::Failure};
 
-pub(crate) async fn openapi(State(app): State<App>) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"))], app.openapi.clone()).into_response()
+pub(crate) async fn openapi(State(app): State<App>) -> Result<Response, Failure> {
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"))], app.openapi()?).into_response())
 }

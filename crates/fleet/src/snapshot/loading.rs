@@ -1,0 +1,149 @@
+//! A whole fleet at once, on all cores: a start waits for this.
+//!
+//! Reading a cluster's text takes most of the time and needs nothing but the catalogue, so definitions come first and
+//! clusters are read side by side. The indexes are filled afterwards, each set from sorted numbers in one go.
+
+use std::{collections::HashMap, sync::Arc, thread};
+
+use model::{Document, Id, Point, Registry, ResourceType};
+use roaring::RoaringBitmap;
+
+use super::{Snapshot, SnapshotError, writing::Touched};
+use crate::{Cluster, cluster::Names, problems, slots::Place};
+
+impl Snapshot {
+    /// The fleet at a point of the log, from all its documents; from all or not at all.
+    pub fn load(
+        registry: Arc<Registry>,
+        point: Point,
+        documents: impl IntoIterator<Item = Document>,
+    ) -> Result<Self, SnapshotError> {
+        let mut fleet = Self::empty(registry);
+        fleet.point = point;
+        let (clusters, others): (Vec<_>, Vec<_>) =
+            documents.into_iter().partition(|document| document.kind.as_str() == ResourceType::CLUSTER);
+        for document in others {
+            fleet.put(document, &mut Touched::Known)?;
+        }
+        fleet.enter(clusters)?;
+        fleet.examine_all();
+        Ok(fleet)
+    }
+
+    /// Takes in clusters.
+    fn enter(&mut self, documents: Vec<Document>) -> Result<(), SnapshotError> {
+        let seen = Seen::of(self);
+        let read = on_all_cores(documents, |document| match Cluster::read(&document, &self.registry, &mut &seen) {
+            Ok(cluster) => Ok(Arc::new(cluster)),
+            Err(_) => Err(document),
+        });
+        let mut waiting = Vec::new();
+        let mut holders: Vec<Vec<Vec<Place>>> = self.catalogues.iter().map(|_| Vec::new()).collect();
+        let mut patching: HashMap<Arc<str>, Vec<Place>> = HashMap::new();
+        for cluster in read {
+            let cluster = match cluster {
+                Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
+                Ok(cluster) => {
+                    waiting.push(cluster.document.clone());
+                    continue;
+                }
+                Err(document) => {
+                    waiting.push(document);
+                    continue;
+                }
+            };
+            let place = self.clusters.insert(cluster.clone());
+            self.by_id.insert(cluster.id().clone(), place);
+            self.claim(&cluster.dns, place, true);
+            for (position, holders) in holders.iter_mut().enumerate() {
+                for definition in cluster.places(position) {
+                    let at = *definition as usize;
+                    holders.resize_with(holders.len().max(at + 1), Vec::new);
+                    // Twice in one list is once.
+                    if holders[at].last() != Some(&place) {
+                        holders[at].push(place);
+                    }
+                }
+            }
+            for patches in cluster.patches() {
+                match patching.get_mut(&patches.name) {
+                    Some(places) => places.push(place),
+                    None => drop(patching.insert(patches.name.clone(), vec![place])),
+                }
+            }
+        }
+        for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
+            for (definition, places) in (0..).zip(holders) {
+                catalogue.hold_all(definition, places.into_iter().collect());
+            }
+        }
+        let sets = patching.into_iter().map(|(name, places)| (name, Arc::new(RoaringBitmap::from_iter(places))));
+        self.patching = sets.collect();
+        // What names something that is not defined, or cannot be read.
+        waiting.into_iter().try_for_each(|document| self.put(document, &mut Touched::Known))
+    }
+
+    /// Finds the problems of all documents.
+    fn examine_all(&mut self) {
+        let others = self.all_documents().filter(|document| document.kind.as_str() != ResourceType::CLUSTER);
+        self.examine(others.map(|document| (document.kind.clone(), document.id.clone())).collect());
+        let found = on_all_cores(self.clusters().collect(), |cluster| problems::of_cluster(self, cluster));
+        for problems in found {
+            if let Some(first) = problems.first() {
+                self.problems.insert((first.kind.clone(), first.id.clone()), problems.into());
+            }
+        }
+    }
+}
+
+/// The definitions that there are, by name.
+struct Seen<'a> {
+    /// By the type's position.
+    places: Vec<HashMap<&'a str, (&'a Id, Place)>>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(fleet: &'a Snapshot) -> Self {
+        let places = |(id, place): (&'a Id, Place)| (id.as_str(), (id, place));
+        Self { places: fleet.catalogues.iter().map(|catalogue| catalogue.places().map(places).collect()).collect() }
+    }
+}
+
+impl Names for &Seen<'_> {
+    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
+        let found = self.places.get(ty.position).and_then(|places| places.get(id));
+        // The cluster is read again by itself.
+        found.map(|(_, place)| *place).ok_or_else(|| "it is not defined".to_owned())
+    }
+
+    fn patched(&mut self, name: &str) -> Arc<str> {
+        let found = self.places.iter().find_map(|places| places.get(name));
+        found.map_or_else(|| name.into(), |(id, _)| id.shared())
+    }
+}
+
+/// Does the same to all items, in their order, on as many threads as there are cores.
+fn on_all_cores<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    /// Fewer are not worth a thread.
+    const FEW: usize = 500;
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(FEW)).max(1);
+    let share = items.len().div_ceil(cores).max(1);
+    let work = &work;
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..cores)
+            .rev()
+            .map(|core| {
+                let share = items.split_off((core * share).min(items.len()));
+                scope.spawn(move || share.into_iter().map(work).collect::<Vec<_>>())
+            })
+            .collect();
+        let mut done: Vec<R> = items.into_iter().map(work).collect();
+        for other in others.into_iter().rev() {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
+}
