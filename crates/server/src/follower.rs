@@ -15,6 +15,7 @@ use crate::{
     Clock, Keep, Log, Status, StoreStatus,
     config::Backend,
     held::Held,
+    log::Appended,
     seeding::{self, SeedingError},
 };
 
@@ -116,9 +117,9 @@ impl Follower {
     /// could not be read at once is read in smaller pieces.
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
-        if let Some(change) = self.log.take_appended(&here) {
-            let tail = Tail { head: here.after(&change), changes: vec![change] };
-            return block_in_place(|| self.take(held, &tail));
+        if let Some(Appended { change, fleet }) = self.log.take_appended(&here) {
+            let taken = block_in_place(|| held.advance(fleet, &[change], true, self.clock.now()));
+            return self.taken(held, taken, true);
         }
         let mut tail = pin!(store.changes_after(here.revision, *limit));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
@@ -149,7 +150,13 @@ impl Follower {
     /// Takes changes that continue the picture; whether they are all that there are.
     fn take(&self, held: &mut Held, tail: &Tail) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
-        match held.follow(&tail.changes, at_head, self.clock.now()) {
+        let taken = held.follow(&tail.changes, at_head, self.clock.now());
+        self.taken(held, taken, at_head)
+    }
+
+    /// Tells what came of changes; whether they were all that there are.
+    fn taken(&self, held: &mut Held, taken: Result<(), String>, at_head: bool) -> bool {
+        match taken {
             Ok(()) if at_head => self.at_head(held),
             Ok(()) => return false,
             Err(what) => self.hold(held, StoreStatus::Unavailable, &what),

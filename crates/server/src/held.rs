@@ -109,6 +109,17 @@ impl Held {
         }
         let next = changes.iter().try_fold(fleet.clone(), |fleet, change| fleet.apply(change));
         let next = next.map_err(|error| format!("the log cannot be followed: {error}"))?;
+        self.advance(next, changes, at_head, now)
+    }
+
+    /// Takes the picture that changes have made of it.
+    pub(crate) fn advance(
+        &mut self,
+        next: Snapshot,
+        changes: &[Change],
+        at_head: bool,
+        now: Timestamp,
+    ) -> Result<(), String> {
         if let (Some(file), false) = (&mut self.file, changes.is_empty()) {
             file.keep(&next, changes, now)?;
         }

@@ -2,18 +2,25 @@
 
 use std::sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError};
 
+use fleet::Snapshot;
 use model::{Change, Point, Revision};
 use store::Store;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::failure::Failure;
 
+/// A change that this process has made, and the picture with it.
+pub(crate) struct Appended {
+    pub(crate) change: Change,
+    pub(crate) fleet: Snapshot,
+}
+
 /// The log, as handlers see it.
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
     /// What this process has appended and the follower has not seen yet, so that it need not ask the store for it.
-    appended: PlainMutex<Option<Change>>,
+    appended: PlainMutex<Option<Appended>>,
     /// Turns true when the server stops: what would go on for ever ends then.
     closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
@@ -45,16 +52,16 @@ impl Log {
     }
 
     /// The store has taken a change.
-    pub(crate) fn appended(&self, change: Change) {
-        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+    pub(crate) fn appended(&self, appended: Appended) {
+        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = Some(appended);
     }
 
     /// The change that this process has appended to a point, if the follower comes there in time.
-    pub(crate) fn take_appended(&self, point: &Point) -> Option<Change> {
+    pub(crate) fn take_appended(&self, point: &Point) -> Option<Appended> {
         let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
         // What the follower has seen by another way is not kept.
-        drop(appended.take_if(|change| change.revision <= point.revision));
-        appended.take_if(|change| change.parent == point.digest)
+        drop(appended.take_if(|appended| appended.change.revision <= point.revision));
+        appended.take_if(|appended| appended.change.parent == point.digest)
     }
 
     /// The store, if it was opened.

@@ -14,7 +14,7 @@ use model::{Change, Digest, FieldError, Origin, Plan, Revision, Write};
 use store::AppendError;
 use tokio::sync::MutexGuard;
 
-use crate::{App, access::WriteAccess, failure::Failure};
+use crate::{App, access::WriteAccess, failure::Failure, log::Appended};
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
 const TRIES: u32 = 100;
@@ -64,9 +64,9 @@ pub(crate) async fn write<T>(
             let change = Change::after(fleet.point(), access.origin(app.clock.now()), draft.into_writes());
             let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
             let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
-            Ok((change, value, plan))
+            Ok((change, next, value, plan))
         });
-        let (change, value, plan) = match thought {
+        let (change, next, value, plan) = match thought {
             Ok(thought) => thought,
             // What is refused, or not there, on an old picture may be right on the newest.
             Err(_) if !at_head(app, fleet.revision()).await? => continue,
@@ -84,7 +84,7 @@ pub(crate) async fn write<T>(
         app.sound()?;
         match app.log.store()?.append(&change).await {
             Ok(()) => {
-                app.log.appended(change.clone());
+                app.log.appended(Appended { change: change.clone(), fleet: next });
                 reach(app, change.revision)
                     .await
                     .map_err(|failure| not_visible(change.revision).because(failure.cause()))?;

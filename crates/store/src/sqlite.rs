@@ -56,15 +56,20 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Begins to write, with the lock that all writers of the file share.
     async fn write(&self) -> Result<Work, StoreError> {
-        self.place.check()?;
-        let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
-        let mut work = Work { connection: self.writer.as_ref().ok_or_else(read_only)?.acquire().await?, done: false };
+        let mut work = self.connect().await?;
         sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *work.connection).await?;
         Ok(work)
     }
+
+    /// Takes the connection that writes.
+    async fn connect(&self) -> Result<Work, StoreError> {
+        self.place.check()?;
+        let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
+        Ok(Work { connection: self.writer.as_ref().ok_or_else(read_only)?.acquire().await?, done: false })
+    }
 }
 
-/// A transaction that writes. Dropped, it never was: a connection on which something failed is thrown away, since a failure
+/// Work that writes. Dropped, it never was: a connection on which something failed is thrown away, since a failure
 /// such as a full disk leaves it in a state that nobody knows.
 struct Work {
     connection: PoolConnection<Sqlite>,
@@ -99,15 +104,17 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
-        let mut work = self.write().await?;
-        if !append::write(&mut work.connection, change).await? {
-            let head = log::ends(&mut work.connection).await?.head;
-            work.end("ROLLBACK").await?;
-            return Err(AppendError::Conflict { head });
+        let mut work = self.connect().await?;
+        let appended = append::commit(&mut work.connection, change).await?;
+        let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
+        work.done = true;
+        match ends {
+            Some(Ends { head, .. }) => Err(AppendError::Conflict { head }),
+            None => {
+                self.appended.notify_one();
+                Ok(())
+            }
         }
-        work.end("COMMIT").await?;
-        self.appended.notify_one();
-        Ok(())
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
