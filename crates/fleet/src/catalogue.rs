@@ -61,9 +61,10 @@ impl Catalogue {
         self.at(*self.places.get(id)?)
     }
 
-    /// The places of all ids that have one, in their order.
+    /// The places of all definitions.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&Id, Place)> {
-        self.places.iter().map(|(id, place)| (id, *place))
+        let is_defined = |place: Place| self.at(place).is_some_and(|entry| entry.definition.is_some());
+        self.places.iter().map(|(id, place)| (id, *place)).filter(move |(_, place)| is_defined(*place))
     }
 
     /// All definitions, in the order of their ids.

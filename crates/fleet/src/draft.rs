@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value, Write};
 
-use crate::Snapshot;
+use crate::{Snapshot, cores::on_all_cores};
 
 /// An edit that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -146,12 +146,28 @@ impl<'a> Draft<'a> {
 
     /// Changes a document.
     pub fn patch(&mut self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<(), EditError> {
+        let patched = self.patched(ty, id, patch)?;
+        self.write(ty, id, Op::Put(patched));
+        Ok(())
+    }
+
+    /// Changes documents alike.
+    pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
+        let patched = on_all_cores(ids, |id| self.patched(ty, &id, patch).map(|body| (id, body)));
+        for patched in patched {
+            let (id, body) = patched?;
+            self.write(ty, &id, Op::Put(body));
+        }
+        Ok(())
+    }
+
+    /// What a document says after a patch.
+    fn patched(&self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<Body, EditError> {
         let fields = patch
             .apply(self.fields(ty, id)?)
             .map_err(|error| FieldError::new("", "patch", error.to_string()).of(&ty.kind, id))?;
-        let (id, fields) = with_id(ty, fields, Some(id))?;
-        self.put(ty, &id, &fields);
-        Ok(())
+        let (_, fields) = with_id(ty, fields, Some(id))?;
+        Ok(Body::from_fields(&fields))
     }
 
     /// Deletes a document: decommissions a cluster, removes any other that nobody refers to. With `cascade`, the
@@ -200,6 +216,6 @@ fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map),
             Err(error) => Err(FieldError::new("/id", "id", error.to_string()).into()),
         },
         // The schema says what is wrong with an id that is missing or no string, and with all else.
-        (None, None) => Err(EditError::Invalid(ty.check(&fields))),
+        (None, None) => Err(EditError::Invalid(ty.check(fields))),
     }
 }

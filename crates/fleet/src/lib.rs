@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod cluster;
+mod cores;
 mod definition;
 mod draft;
 mod inputs;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, yaml};
 
-use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot};
+use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot, cores::on_all_cores};
 
 /// A change that may not be.
 #[derive(Debug)]
@@ -15,10 +15,8 @@ pub struct Objections(pub Vec<FieldError>);
 
 /// The snapshot that a change would make, or every rule that it would break.
 pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections> {
-    let mut errors = Vec::new();
-    for write in change.writes.iter().filter(|write| !is_restore(before, write)) {
-        check_document(before, write, &mut errors);
-    }
+    let new = change.writes.iter().filter(|write| !is_restore(before, write)).collect();
+    let mut errors = on_all_cores(new, |write| check_document(before, write)).concat();
     match before.apply(change) {
         Ok(after) => {
             check_consequences(before, &after, &change.writes, &mut errors);
@@ -54,9 +52,9 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
     if errors.is_empty() {
         let restored: BTreeSet<_> =
             writes.iter().filter(|write| is_restore(before, write)).map(|write| &write.id).collect();
-        for (id, types) in affected(before, after, writes).into_iter().filter(|(id, _)| !restored.contains(id)) {
-            check_answers(before, after, &id, &types, errors);
-        }
+        let affected = affected(before, after, writes).into_iter().filter(|(id, _)| !restored.contains(id));
+        let broken = on_all_cores(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
+        errors.extend(broken.into_iter().flatten());
     }
 }
 
@@ -70,12 +68,12 @@ fn is_restore(before: &Snapshot, write: &Write) -> bool {
 }
 
 /// A document by itself.
-fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>) {
-    let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return };
-    let Ok(fields) = body.fields() else { return };
-    errors.extend(ty.check(&fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
+fn check_document(fleet: &Snapshot, write: &Write) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return errors };
+    let Ok(fields) = body.fields() else { return errors };
     if !ty.fixed.is_empty() {
-        check_fixed(fleet, write, ty, &fields, errors);
+        check_fixed(fleet, write, ty, &fields, &mut errors);
     }
     if let Some(Value::Object(patches)) = fields.get("patches").filter(|_| ty.is_cluster()) {
         for (component, patches) in patches {
@@ -89,6 +87,8 @@ fn check_document(fleet: &Snapshot, write: &Write, errors: &mut Vec<FieldError>)
             }
         }
     }
+    errors.extend(ty.check(fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
+    errors
 }
 
 /// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
@@ -109,8 +109,9 @@ fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map,
     }
 }
 
-fn check_answers(before: &Snapshot, after: &Snapshot, id: &Id, types: &BTreeSet<usize>, errors: &mut Vec<FieldError>) {
-    let Some(cluster) = after.cluster(id).filter(|cluster| cluster.is_live()) else { return };
+fn check_answers(before: &Snapshot, after: &Snapshot, id: &Id, types: &BTreeSet<usize>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let Some(cluster) = after.cluster(id).filter(|cluster| cluster.is_live()) else { return errors };
     for ty in after.registry().definitions().filter(|ty| types.contains(&ty.position)) {
         let Err(refusal) = answer(after, cluster, ty) else { continue };
         let was_refused = before.cluster(id).is_some_and(|cluster| answer(before, cluster, ty).is_err());
@@ -119,6 +120,7 @@ fn check_answers(before: &Snapshot, after: &Snapshot, id: &Id, types: &BTreeSet<
             errors.push(error.of(&cluster.document.kind, id));
         }
     }
+    errors
 }
 
 fn answer(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType) -> Result<Answer, Refusal> {

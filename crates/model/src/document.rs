@@ -1,8 +1,8 @@
 //! Documents: instances of resource types.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
-use crate::{Id, Kind, Map, Op, Revision};
+use crate::{Id, Kind, Map, Op, Revision, Value};
 
 /// The content of a document, as compact JSON text.
 ///
@@ -15,8 +15,14 @@ impl Body {
     /// Writes fields down.
     #[must_use]
     pub fn from_fields(fields: &Map) -> Self {
-        // A map with string keys always has a JSON text.
-        Self(serde_json::Value::Object(fields.clone()).to_string().into())
+        let mut text = String::from("{");
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{comma}{}:{value}", Value::from(name.as_str()));
+        }
+        text.push('}');
+        Self(text.into())
     }
 
     /// Takes text that a store kept.

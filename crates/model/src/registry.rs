@@ -290,7 +290,7 @@ schema:
             "id": "a", "cluster_name": "a", "cluster_dns": "a.example", "environment": "dev",
             "network_policies": [{"id": "x", "enabled": true}]
         });
-        let errors = clusters.check(fields.as_object().unwrap());
+        let errors = clusters.check(fields.as_object().unwrap().clone());
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].pointer, "/network_policies/0");
     }

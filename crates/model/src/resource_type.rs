@@ -97,9 +97,9 @@ impl ResourceType {
 
     /// Every rule that the fields of a document break; none for a good one.
     #[must_use]
-    pub fn check(&self, fields: &Map) -> Vec<FieldError> {
-        let mut errors = rules::check(self, fields);
-        let document = Value::Object(fields.clone());
+    pub fn check(&self, fields: Map) -> Vec<FieldError> {
+        let mut errors = rules::check(self, &fields);
+        let document = Value::Object(fields);
         errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
         errors.sort();
         errors

@@ -15,7 +15,7 @@ use crate::{
     Clock, Keep, Log, Status, StoreStatus,
     config::Backend,
     held::Held,
-    log::Appended,
+    log::Prepared,
     seeding::{self, SeedingError},
 };
 
@@ -117,7 +117,7 @@ impl Follower {
     /// could not be read at once is read in smaller pieces.
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
-        if let Some(Appended { change, fleet }) = self.log.take_appended(&here) {
+        if let Some(Prepared { change, fleet }) = self.made(store, &here).await {
             let taken = block_in_place(|| held.advance(fleet, &[change], true, self.clock.now()));
             return self.taken(held, taken, true);
         }
@@ -145,6 +145,18 @@ impl Follower {
             }
         }
         true
+    }
+
+    /// The change that this process has made at a point, with its picture.
+    async fn made(&self, store: &dyn Store, here: &Point) -> Option<Prepared> {
+        let prepared = self.log.prepared_for(here)?;
+        // Where the store cannot tell, the way that everybody else goes says so.
+        let ends = timeout(PATIENCE, store.ends()).await.ok()?.ok()?;
+        if ends.head.digest == prepared && ends.head.store == here.store {
+            self.log.take_prepared(&prepared)
+        } else {
+            None
+        }
     }
 
     /// Takes changes that continue the picture; whether they are all that there are.

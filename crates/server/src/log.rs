@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError};
 
 use fleet::Snapshot;
-use model::{Change, Point, Revision};
+use model::{Change, Digest, Point, Revision};
 use store::Store;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::failure::Failure;
 
-/// A change that this process has made, and the picture with it.
-pub(crate) struct Appended {
+/// A change that this process is about to make, and the picture with it.
+pub(crate) struct Prepared {
     pub(crate) change: Change,
     pub(crate) fleet: Snapshot,
 }
@@ -19,8 +19,8 @@ pub(crate) struct Appended {
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
-    /// What this process has appended and the follower has not seen yet, so that it need not ask the store for it.
-    appended: PlainMutex<Option<Appended>>,
+    /// What this process appends, so that the follower need neither ask the store for it nor think it through again.
+    prepared: PlainMutex<Option<Prepared>>,
     /// Turns true when the server stops: what would go on for ever ends then.
     closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
@@ -32,7 +32,7 @@ impl Default for Log {
         Self {
             store: OnceLock::new(),
             published: watch::Sender::new(Revision::ZERO),
-            appended: PlainMutex::default(),
+            prepared: PlainMutex::default(),
             closed: watch::Sender::new(false),
             turn: Mutex::new(()),
         }
@@ -51,17 +51,23 @@ impl Log {
         self.published.send_replace(revision);
     }
 
-    /// The store has taken a change.
-    pub(crate) fn appended(&self, appended: Appended) {
-        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = Some(appended);
+    /// A change is on its way to the store.
+    pub(crate) fn prepare(&self, prepared: Prepared) {
+        *self.prepared() = Some(prepared);
     }
 
-    /// The change that this process has appended to a point, if the follower comes there in time.
-    pub(crate) fn take_appended(&self, point: &Point) -> Option<Appended> {
-        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
-        // What the follower has seen by another way is not kept.
-        drop(appended.take_if(|appended| appended.change.revision <= point.revision));
-        appended.take_if(|appended| appended.change.parent == point.digest)
+    /// Whether a change is prepared for a point, and its digest: where the log is there, the change was made.
+    pub(crate) fn prepared_for(&self, point: &Point) -> Option<Digest> {
+        self.prepared().as_ref().filter(|it| it.change.parent == point.digest).map(|it| it.change.digest)
+    }
+
+    /// Takes what was prepared, if it is the change of this digest. It is kept for nobody else.
+    pub(crate) fn take_prepared(&self, digest: &Digest) -> Option<Prepared> {
+        self.prepared().take().filter(|it| it.change.digest == *digest)
+    }
+
+    fn prepared(&self) -> std::sync::MutexGuard<'_, Option<Prepared>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store, if it was opened.

@@ -70,7 +70,7 @@ fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, 
                 continue;
             }
         };
-        let broken = ty.check(&fields);
+        let broken = ty.check(fields.clone());
         // Without a good id, the check has something to say.
         let id = fields.get("id").and_then(Value::as_str).and_then(|id| Id::parse(id).ok());
         if let Some(id) = &id {

@@ -3,13 +3,13 @@
 //! Reading a cluster's text takes most of the time and needs nothing but the catalogue, so definitions come first and
 //! clusters are read side by side. The indexes are filled afterwards, each set from sorted numbers in one go.
 
-use std::{collections::HashMap, sync::Arc, thread};
+use std::{collections::HashMap, sync::Arc};
 
 use model::{Document, Id, Point, Registry, ResourceType};
 use roaring::RoaringBitmap;
 
 use super::{Snapshot, SnapshotError, writing::Touched};
-use crate::{Cluster, cluster::Names, problems, slots::Place};
+use crate::{Cluster, cluster::Names, cores::on_all_cores, problems, slots::Place};
 
 impl Snapshot {
     /// The fleet at a point of the log, from all its documents; from all or not at all.
@@ -96,14 +96,14 @@ impl Snapshot {
     }
 }
 
-/// The definitions that there are, by name.
-struct Seen<'a> {
+/// The definitions that there are, by name. What is not defined has no place here: while clusters change, it could lose it.
+pub(super) struct Seen<'a> {
     /// By the type's position.
     places: Vec<HashMap<&'a str, (&'a Id, Place)>>,
 }
 
 impl<'a> Seen<'a> {
-    fn of(fleet: &'a Snapshot) -> Self {
+    pub(super) fn of(fleet: &'a Snapshot) -> Self {
         let places = |(id, place): (&'a Id, Place)| (id.as_str(), (id, place));
         Self { places: fleet.catalogues.iter().map(|catalogue| catalogue.places().map(places).collect()).collect() }
     }
@@ -120,30 +120,4 @@ impl Names for &Seen<'_> {
         let found = self.places.iter().find_map(|places| places.get(name));
         found.map_or_else(|| name.into(), |(id, _)| id.shared())
     }
-}
-
-/// Does the same to all items, in their order, on as many threads as there are cores.
-fn on_all_cores<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    /// Fewer are not worth a thread.
-    const FEW: usize = 500;
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(FEW)).max(1);
-    let share = items.len().div_ceil(cores).max(1);
-    let work = &work;
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..cores)
-            .rev()
-            .map(|core| {
-                let share = items.split_off((core * share).min(items.len()));
-                scope.spawn(move || share.into_iter().map(work).collect::<Vec<_>>())
-            })
-            .collect();
-        let mut done: Vec<R> = items.into_iter().map(work).collect();
-        for other in others.into_iter().rev() {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    })
 }

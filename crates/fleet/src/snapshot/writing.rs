@@ -6,11 +6,12 @@ use imbl::HashMap;
 use model::{Change, ClusterDns, Document, Id, Kind, ResourceType, State};
 use roaring::RoaringBitmap;
 
-use super::{Claims, Snapshot, SnapshotError};
+use super::{Claims, Snapshot, SnapshotError, loading::Seen};
 use crate::{
     Cluster, Definition, Problem, Rule,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
+    cores::on_all_cores,
     problems,
     slots::Place,
 };
@@ -49,10 +50,11 @@ impl Snapshot {
         let mut next = self.clone();
         next.point = self.point.after(change);
         let mut touched = Touched::These(Keys::new());
-        for write in &change.writes {
-            match write.document(change.revision) {
-                Some(document) => next.put(document, &mut touched)?,
-                None => next.remove(&write.kind, &write.id, &mut touched),
+        for (write, cluster) in change.writes.iter().zip(self.read_ahead(change)) {
+            match (write.document(change.revision), cluster) {
+                (Some(_), Some(cluster)) => next.put_cluster(cluster, &mut touched),
+                (Some(document), None) => next.put(document, &mut touched)?,
+                (None, _) => next.remove(&write.kind, &write.id, &mut touched),
             }
         }
         if let Touched::These(keys) = touched {
@@ -69,17 +71,7 @@ impl Snapshot {
                 let document = Document { kind: ty.kind.clone(), ..document };
                 let mut names = Known { catalogues: &mut self.catalogues, patching: &self.patching };
                 let cluster = Arc::new(Cluster::read(&document, &registry, &mut names)?);
-                let known = self.by_id.get(&id).copied();
-                let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
-                let was = known.and_then(|place| self.clusters.get(place)).cloned();
-                self.link(place, was.as_deref(), Some(&cluster));
-                if let Some(was) = was {
-                    self.clusters.replace(place, cluster.clone());
-                    touched.clusters(self.live_claims(was.dns.as_str()));
-                } else {
-                    self.by_id.insert(id.clone(), place);
-                }
-                touched.clusters(self.live_claims(cluster.dns.as_str()));
+                self.put_cluster(cluster, touched);
             }
             // Only clusters have tombstones; any other document that is not in force is not there.
             Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
@@ -97,6 +89,36 @@ impl Snapshot {
         }
         touched.document(&kind, &id);
         Ok(())
+    }
+
+    fn put_cluster(&mut self, cluster: Arc<Cluster>, touched: &mut Touched) {
+        let id = cluster.id().clone();
+        let known = self.by_id.get(&id).copied();
+        let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
+        let was = known.and_then(|place| self.clusters.get(place)).cloned();
+        self.link(place, was.as_deref(), Some(&cluster));
+        if let Some(was) = was {
+            self.clusters.replace(place, cluster.clone());
+            touched.clusters(self.live_claims(was.dns.as_str()));
+        } else {
+            self.by_id.insert(id.clone(), place);
+        }
+        touched.clusters(self.live_claims(cluster.dns.as_str()));
+        touched.document(&cluster.document.kind, &id);
+    }
+
+    /// Reads the clusters of a change that is about nothing else, side by side. Those that name what is not defined, or
+    /// cannot be read, are left.
+    fn read_ahead(&self, change: &Change) -> Vec<Option<Arc<Cluster>>> {
+        let clusters = self.registry.by_kind(ResourceType::CLUSTER);
+        let Some(ty) = clusters.filter(|ty| change.writes.iter().all(|write| write.kind == ty.kind)) else {
+            return change.writes.iter().map(|_| None).collect();
+        };
+        let seen = Seen::of(self);
+        on_all_cores(change.writes.iter().collect(), |write| {
+            let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
+            Cluster::read(&document, &self.registry, &mut &seen).ok().map(Arc::new)
+        })
     }
 
     fn remove(&mut self, kind: &Kind, id: &Id, touched: &mut Touched) {

@@ -21,7 +21,7 @@ pub(crate) async fn bulk_patch(
     }
     let edited = mutation.make(|draft| {
         let ids: Vec<Id> = selection.of(draft.fleet(), ty).map(|document| document.id.clone()).collect();
-        ids.iter().try_for_each(|id| draft.patch(ty, id, &patch)).map_err(Failure::from)
+        draft.patch_all(ty, ids, &patch).map_err(Failure::from)
     });
     wrote(edited.await?)
 }

@@ -8,7 +8,6 @@ use super::{Db, Query, Row};
 use crate::{Ends, StoreError};
 
 /// A write on its way into the database.
-#[derive(serde::Serialize)]
 pub(super) struct WriteRow<'a> {
     pub(super) revision: i64,
     /// The place within the change.

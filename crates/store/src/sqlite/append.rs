@@ -2,12 +2,14 @@
 //!
 //! All statements of a change go to the database at once. Each by itself would wait for the thread on which SQLite works,
 //! and together these waits would take longer than the commit. So what comes after the head was moved looks by itself
-//! whether it was.
+//! whether it was. All writes travel as one JSON array, so that a change of ten thousand takes as many statements as a
+//! change of one.
+
+use std::sync::LazyLock;
 
 use model::Change;
-use sqlx::AssertSqlSafe;
 
-use super::{Connection, Query, query, rows};
+use super::{Connection, query, rows};
 use crate::StoreError;
 
 /// Moves the head, where it is the one that the change was made for, and notes the change.
@@ -17,6 +19,12 @@ const CHANGE: &str = "
     INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
     SELECT :revision, :epoch, :overrules, :parent, :digest, :at, :actor, :reason, :request_id
     WHERE (SELECT digest FROM fleet_log) = :digest;";
+
+/// Notes what it writes.
+const WRITES: &str = "
+    INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+    FROM json_each(:writes)";
 
 /// Counts the documents that come and go.
 const COUNT: &str = "
@@ -41,59 +49,46 @@ const PICTURE: &str = "
 const TELL: &str = "SELECT digest = :digest AS moved FROM fleet_log;";
 
 /// The columns of a change, in the order in which they are bound.
-const COLUMNS: [&str; 9] =
-    [":revision", ":epoch", ":overrules", ":parent", ":digest", ":at", ":actor", ":reason", ":request_id"];
-
-/// The columns of a write.
-const WIDTH: usize = 7;
-
-/// How many writes go into one statement: a statement takes 32,766 values.
-const CHUNK: usize = 1_000;
+const COLUMNS: [&str; 10] =
+    [":revision", ":epoch", ":overrules", ":parent", ":digest", ":at", ":actor", ":reason", ":request_id", ":writes"];
 
 /// Writes a change and commits; says false, having done nothing, where it does not come directly after the head.
 pub(super) async fn commit(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    run(connection, change, "BEGIN IMMEDIATE;", "COMMIT;").await
+    static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("BEGIN IMMEDIATE;{}COMMIT;", script()));
+    run(connection, change, &SCRIPT).await
 }
 
 /// The same within a transaction.
 pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    run(connection, change, "", "").await
+    static SCRIPT: LazyLock<String> = LazyLock::new(script);
+    run(connection, change, &SCRIPT).await
 }
 
-async fn run(connection: &mut Connection, change: &Change, before: &str, after: &str) -> Result<bool, StoreError> {
-    let rows = rows::WriteRow::of_change(change);
-    let condition = "WHERE (SELECT digest FROM fleet_log) = :digest";
-    let text = format!("{before}{CHANGE}{}{COUNT}{PICTURE}{TELL}{after}", inserts(rows.len(), condition));
-    // The values of the writes come first, in their order; those of the change have numbers.
-    let number = |at: usize| format!("${}", rows.len() * WIDTH + at + 1);
-    let text = COLUMNS.iter().enumerate().fold(text, |text, (at, column)| text.replace(column, &number(at)));
-    let script = rows.iter().fold(query(AssertSqlSafe(text)).persistent(rows.len() == 1), bind_row);
-    let script = rows::bind_change(script.bind(rows::number(change.revision.0)), change);
+fn script() -> String {
+    let text = format!("{CHANGE}{WRITES} WHERE (SELECT digest FROM fleet_log) = :digest;{COUNT}{PICTURE}{TELL}");
+    let numbered = COLUMNS.iter().enumerate();
+    numbered.fold(text, |text, (at, column)| text.replace(column, &format!("${}", at + 1)))
+}
+
+async fn run(connection: &mut Connection, change: &Change, script: &'static str) -> Result<bool, StoreError> {
+    let script = rows::bind_change(query(script).bind(rows::number(change.revision.0)), change);
+    let script = script.bind(json(&rows::WriteRow::of_change(change))?);
     // All of them, since what comes after the row that tells must be done too.
     let told = script.fetch_all(connection).await?;
     Ok(told.iter().map(|row| rows::column::<bool>(row, "moved")).collect::<Result<Vec<_>, _>>()? == [true])
 }
 
-/// Statements that insert so many writes.
-fn inserts(rows: usize, condition: &str) -> String {
-    let all = vec!["(?, ?, ?, ?, ?, ?, ?)"; rows];
-    let insert = |rows: &[&str]| {
-        format!(
-            "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
-             SELECT * FROM (VALUES {}) {condition};",
-            rows.join(", ")
-        )
+fn json<'a>(rows: &[rows::WriteRow<'a>]) -> Result<String, StoreError> {
+    let values = |row: &rows::WriteRow<'a>| {
+        let rows::WriteRow { revision, position, kind, id, op, body, checksum } = *row;
+        (revision, position, kind, id, op, body, checksum)
     };
-    all.chunks(CHUNK).map(insert).collect()
-}
-
-fn bind_row<'q>(query: Query<'q>, row: &rows::WriteRow<'q>) -> Query<'q> {
-    let rows::WriteRow { revision, position, kind, id, op, body, checksum } = *row;
-    query.bind(revision).bind(position).bind(kind).bind(id).bind(op).bind(body).bind(checksum)
+    serde_json::to_string(&rows.iter().map(values).collect::<Vec<_>>())
+        .map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
-    let script = query(AssertSqlSafe(inserts(rows.len(), ""))).persistent(false);
-    rows.iter().fold(script, bind_row).execute(connection).await?;
+    static INSERT: LazyLock<String> = LazyLock::new(|| WRITES.replace(":writes", "$1"));
+    query(INSERT.as_str()).bind(json(rows)?).execute(connection).await?;
     Ok(())
 }

@@ -49,7 +49,8 @@ impl SqliteStore {
         if !fresh {
             inspect(dsn).await?;
         }
-        let options = dsn.options.clone().busy_timeout(BUSY).foreign_keys(true);
+        // A statement that takes long is a change of ten thousand documents, and has nothing to tell.
+        let options = dsn.options.clone().busy_timeout(BUSY).foreign_keys(true).disable_statement_logging();
         let writer = match dsn.mode {
             Mode::Read => None,
             Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),

@@ -1,0 +1,29 @@
+//! Work on a whole fleet is many times the same small work.
+
+use std::thread;
+
+/// Does the same to all items, in their order, on as many threads as there are cores.
+pub(crate) fn on_all_cores<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    /// Fewer are not worth a thread.
+    const FEW: usize = 500;
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(FEW)).max(1);
+    let share = items.len().div_ceil(cores).max(1);
+    let work = &work;
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..cores)
+            .rev()
+            .map(|core| {
+                let share = items.split_off((core * share).min(items.len()));
+                scope.spawn(move || share.into_iter().map(work).collect::<Vec<_>>())
+            })
+            .collect();
+        let mut done: Vec<R> = items.into_iter().map(work).collect();
+        for other in others.into_iter().rev() {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
+}
