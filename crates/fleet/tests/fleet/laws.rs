@@ -141,6 +141,24 @@ proptest! {
     }
 
     #[test]
+    fn clusters_that_change_at_once_are_what_they_would_be_one_by_one(
+        catalogue in catalogue(), clusters in clusters(), changed in clusters(),
+    ) {
+        let before = fleet_of(&json!({"platform_components": catalogue, "clusters": clusters}));
+        let at_once = after(&before, &json!({"clusters": changed}));
+        let changes = changed.as_object().unwrap().iter();
+        let one_by_one = changes.fold(before, |fleet, (id, body)| after(&fleet, &json!({"clusters": {id: body}})));
+        prop_assert_eq!(answers(&at_once), answers(&one_by_one));
+        prop_assert_eq!(at_once.problems().collect::<Vec<_>>(), one_by_one.problems().collect::<Vec<_>>());
+        let ty = at_once.registry().by_path("platform-components").unwrap();
+        for id in COMPONENTS.map(|id| Id::parse(id).unwrap()) {
+            let refers = |cluster: &&Value| cluster["platform_components"].as_array().unwrap().iter().any(|it| it["id"] == id.as_str());
+            prop_assert_eq!(at_once.referrers(ty, &id).count(), changed.as_object().unwrap().values().filter(refers).count());
+            prop_assert_eq!(at_once.referrers(ty, &id).count(), one_by_one.referrers(ty, &id).count());
+        }
+    }
+
+    #[test]
     fn no_answer_holds_a_null_that_its_author_did_not_ask_helm_for(catalogue in catalogue(), clusters in clusters()) {
         let fleet = fleet_of(&json!({"platform_components": catalogue, "clusters": clusters}));
         for cluster in fleet.clusters() {

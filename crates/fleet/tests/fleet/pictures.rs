@@ -192,3 +192,59 @@ fn readers_see_the_newest_picture() {
         assert_eq!(reader.snapshot().unwrap().point(), fleet.point());
     }
 }
+
+#[test]
+fn a_large_fleet_is_read_on_all_cores_and_is_the_same() {
+    const CLUSTERS: usize = 1_300;
+    let body = |at: usize| {
+        let list: Vec<_> = (0..5).map(|n| json!({"id": format!("n{}", (at * 7 + n) % 40)})).collect();
+        cluster(&format!("c{at}.example"), &json!({"namespaces": list}))
+    };
+    // Some of the namespaces are not defined.
+    let namespaces: serde_json::Map<_, _> = (0..35).map(|n| (format!("n{n}"), json!({}))).collect();
+    let clusters: serde_json::Map<_, _> = (0..CLUSTERS).map(|at| (format!("c{at}"), body(at))).collect();
+    let namespaces_first = after(&fleet_of(&json!({})), &json!({"namespaces": namespaces}));
+    let applied = after(&namespaces_first, &json!({"clusters": clusters}));
+    let documents: Vec<_> = applied.all_documents().cloned().collect();
+    let loaded = Snapshot::load(BUILT_IN.clone(), *applied.point(), documents).unwrap();
+
+    assert_eq!(applied.clusters().count(), CLUSTERS);
+    assert!(applied.problems().next().is_some());
+    assert!(applied.problems().eq(loaded.problems()));
+    let ty = applied.registry().by_path("namespaces").unwrap();
+    for at in 0..CLUSTERS {
+        let dns = format!("c{at}.example");
+        assert_eq!(poll(&applied, &dns, "namespaces").unwrap(), poll(&loaded, &dns, "namespaces").unwrap());
+    }
+    for id in (0..40).map(|n| model::Id::parse(&format!("n{n}")).unwrap()) {
+        let referrers = |fleet: &Snapshot| fleet.referrers(ty, &id).cloned().collect::<std::collections::BTreeSet<_>>();
+        assert!(!referrers(&applied).is_empty());
+        assert_eq!(referrers(&applied), referrers(&loaded));
+    }
+}
+
+#[test]
+fn what_an_answer_is_made_of_has_a_stamp() {
+    let fleet = fleet_of(&json!({
+        "namespaces": {"a": {}},
+        "clusters": {"one": cluster("one.example", &json!({"namespaces": [{"id": "a"}]})),
+                     "two": cluster("two.example", &json!({}))}
+    }));
+    let stamp = |fleet: &Snapshot| {
+        fleet.stamp(fleet.cluster_at("one.example").unwrap(), fleet.registry().by_path("namespaces").unwrap())
+    };
+    let before = stamp(&fleet);
+    let elsewhere = after(&fleet, &json!({"clusters": {"two": cluster("two.example", &json!({"namespaces": []}))}}));
+    assert_eq!(stamp(&elsewhere), before, "another cluster does not matter");
+    let elsewhere = after(&fleet, &json!({"platform_components": {"app": component("https://x", &[])}}));
+    assert_eq!(stamp(&elsewhere), before, "another type does not matter");
+    let changes = [
+        json!({"namespaces": {"a": {"labels": {"x": "y"}}}}),
+        json!({"namespaces": {"a": false}}),
+        json!({"clusters": {"one": cluster("one.example", &json!({"namespaces": [{"id": "a"}]}))}}),
+        json!({"stranger": {"a": {}}}),
+    ];
+    for change in changes {
+        assert_ne!(stamp(&after(&fleet, &change)), before, "{change}");
+    }
+}

@@ -7,6 +7,7 @@ use std::{
 };
 
 use axum::{Router, routing::get};
+use hyper_util::service::TowerToHyperService;
 use nix::sys::signal::Signal;
 use server::{Limits, serve};
 use tokio::{net::TcpListener, sync::oneshot};
@@ -57,7 +58,7 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
             let pages = Router::new()
                 .route("/small", get(async || "small"))
                 .route("/large", get(async || "x".repeat(64 * 1024 * 1024)));
-            serve(listener, pages, limits, async { drop(stopped.await) }).await;
+            serve(listener, TowerToHyperService::new(pages), limits, async { drop(stopped.await) }).await;
         });
     });
     (address.recv().unwrap(), stop)

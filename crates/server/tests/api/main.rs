@@ -10,3 +10,4 @@ mod harness;
 mod memory;
 mod operators;
 mod settings;
+mod short_way;

@@ -1,0 +1,132 @@
+//! Polls go by a short way if nothing is odd about them, and are compressed where that is asked for. Neither may make a
+//! difference to what is answered.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use model::Value;
+use serde_json::json;
+
+use crate::harness::Server;
+
+const PATH: &str = "/api/v2/flux/clusters/one.example/namespaces";
+
+/// A cluster with enough namespaces for an answer that is worth compressing.
+fn server() -> Server {
+    let ids: Vec<_> = (0..20).map(|at| format!("namespace-{at}")).collect();
+    let namespaces: Vec<_> = ids.iter().map(|id| json!({"id": id, "labels": {"team": "platform"}})).collect();
+    let references: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
+    Server::crud_with(&json!({
+        "namespaces": namespaces,
+        "clusters": [
+            {"cluster_name": "one", "cluster_dns": "one.example", "environment": "dev", "namespaces": references},
+            {"cluster_name": "two", "cluster_dns": "two.example", "environment": "dev"},
+        ],
+    }))
+}
+
+/// How a poll was encoded, and what it says.
+fn poll(server: &Server, path: &str, asks_for: &str) -> (Option<String>, Value) {
+    let mut answer = ureq::get(format!("http://{}{path}", server.address()))
+        .header("authorization", "Bearer read-token")
+        .header("accept-encoding", asks_for)
+        .call()
+        .unwrap();
+    let encoding = answer.headers().get("content-encoding").map(|it| it.to_str().unwrap().to_owned());
+    let sent = answer.body_mut().read_to_vec().unwrap();
+    let mut text = String::new();
+    match encoding {
+        Some(_) => drop(GzDecoder::new(&*sent).read_to_string(&mut text).unwrap()),
+        None => text = String::from_utf8(sent).unwrap(),
+    }
+    (encoding, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_compressed_answer_is_the_same_answer() {
+    let server = server();
+    let plain = server.get(PATH).json();
+    for (asks_for, encoding) in [
+        ("gzip", Some("gzip")),
+        ("deflate, GZIP;q=0.5", Some("gzip")),
+        ("identity", None),
+        ("gzip;q=0", None),
+        ("gzip; q=0.000", None),
+        ("br", None),
+        ("gzipped", None),
+    ] {
+        // The second is the one that was kept.
+        for _ in 0..2 {
+            assert_eq!(poll(&server, PATH, asks_for), (encoding.map(ToOwned::to_owned), plain.clone()), "{asks_for}");
+        }
+    }
+    assert_eq!(poll(&server, "/api/v2/flux/clusters/two.example/namespaces", "gzip"), (None, json!({"inputs": []})));
+}
+
+#[test]
+fn a_compressed_answer_is_never_older_than_a_plain_one() {
+    let server = server();
+    let mut seen = vec![poll(&server, PATH, "gzip").1];
+    let writes: [(&str, &str, Value); 4] = [
+        ("PATCH", "/namespaces/namespace-3", json!({"labels": {"team": "other"}})),
+        ("DELETE", "/clusters/one/namespaces/namespace-19", Value::Null),
+        ("DELETE", "/namespaces/namespace-4?cascade=true", Value::Null),
+        ("PATCH", "/clusters?all=true", json!({"environment": "prod"})),
+    ];
+    for (method, path, body) in writes {
+        let status = server.write(method, path, &body, &[]).status;
+        assert!((200..300).contains(&status), "{method} {path}: {status}");
+        let (encoding, answer) = poll(&server, PATH, "gzip");
+        assert_eq!((encoding.as_deref(), &answer), (Some("gzip"), &server.get(PATH).json()), "{method} {path}");
+        seen.push(answer);
+    }
+    seen.dedup();
+    assert!(seen.len() > 3, "the answers did change");
+    assert_eq!(server.delete("/clusters/one").status, 200);
+    assert_eq!(poll(&server, PATH, "gzip"), (None, json!({"inputs": []})));
+}
+
+#[test]
+fn what_is_odd_about_a_poll_makes_no_difference() {
+    let server = server();
+    let plain = server.get(PATH).json();
+    for path in ["/api/v2/flux/clusters/ONE.Example./namespaces", "/api/v2/flux/clusters/one%2Eexample/name%73paces"] {
+        assert_eq!(server.get(path).json(), plain, "{path}");
+    }
+    for query in ["?empty=explicit", "?empty=explici%74"] {
+        assert_eq!(server.get(&format!("{PATH}{query}")).json(), plain, "{query}");
+        let none = server.get(&format!("/api/v2/flux/clusters/two.example/namespaces{query}")).json();
+        assert_eq!(none["inputs"][0]["id"], "none", "{query}");
+    }
+    for (path, token, status) in [
+        (PATH.to_owned(), "Bearer wrong", 401),
+        (PATH.to_owned(), "bearer  read-token", 200),
+        (format!("{PATH}?empty=yes"), "Bearer read-token", 400),
+        (format!("{PATH}/"), "Bearer read-token", 404),
+        (PATH.replace("namespaces", "nothing"), "Bearer read-token", 404),
+        (PATH.replace("one", "three"), "Bearer read-token", 404),
+    ] {
+        assert_eq!(server.request("GET", &path, Some(token)).status, status, "{path} {token}");
+    }
+    let head = server.request("HEAD", PATH, Some("Bearer read-token"));
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+}
+
+#[test]
+fn every_poll_has_an_id_and_is_counted_once() {
+    let server = server();
+    let ids: Vec<_> = (0..3).map(|_| server.get(PATH).headers["x-request-id"].to_str().unwrap().to_owned()).collect();
+    assert!(ids.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'7'), "{ids:?}");
+    assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
+    let given = server.exchange("GET", PATH, &[("authorization", "Bearer read-token"), ("x-request-id", "mine")], None);
+    assert_eq!(given.headers["x-request-id"], "mine");
+    // By the long way.
+    assert_eq!(server.get("/api/v2/flux/clusters/one%2Eexample/namespaces").status, 200);
+    let metrics = server.get_open("/metrics").body;
+    for line in [
+        r#"flux_resourceset_polls_total{cluster="one",type="namespaces"} 5"#,
+        r#"flux_resourceset_http_requests_total{method="GET",route="/api/v2/flux/clusters/{cluster_dns}/{type}",status="200"} 5"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+}
