@@ -2,10 +2,14 @@
 
 use std::thread;
 
+/// Fewer are not worth a thread, nor the question how many cores there are.
+pub(crate) const FEW: usize = 500;
+
 /// Does the same to all items, in their order, on as many threads as there are cores.
 pub(crate) fn on_all_cores<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    /// Fewer are not worth a thread.
-    const FEW: usize = 500;
+    if items.len() <= FEW {
+        return items.into_iter().map(work).collect();
+    }
     let cores = thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(FEW)).max(1);
     let share = items.len().div_ceil(cores).max(1);
     let work = &work;

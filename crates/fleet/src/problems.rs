@@ -190,7 +190,8 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             && let Some(patches) = reference.patches.filter(|patches| !patches.are_variables)
         {
             let said = serde_json::from_str::<Value>(&format!("{{{}}}", cluster.members(patches))).unwrap_or_default();
-            for key in said["patches"].as_object().into_iter().flat_map(no_variables) {
+            let keys: Vec<_> = said["patches"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+            for key in no_variables(&keys) {
                 let message =
                     format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
                 let pointer = yaml::child(&yaml::child("/patches", id.as_str()), key);

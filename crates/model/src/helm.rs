@@ -124,20 +124,25 @@ fn reach(values: &mut Map, path: Path) -> Result<&mut Value, &'static str> {
 
 /// Gives a string the type that `--set` would give it; typed JSON stays as it is.
 fn typed(value: &Value) -> Value {
-    let Value::String(text) = value else { return value.clone() };
+    value.as_str().and_then(typed_text).unwrap_or_else(|| value.clone())
+}
+
+/// What `--set` takes a text for, unless it is just text.
+#[must_use]
+pub fn typed_text(text: &str) -> Option<Value> {
     if text.eq_ignore_ascii_case("true") {
-        return Value::Bool(true);
+        return Some(Value::Bool(true));
     }
     if text.eq_ignore_ascii_case("false") {
-        return Value::Bool(false);
+        return Some(Value::Bool(false));
     }
     if text.eq_ignore_ascii_case("null") {
-        return Value::Null;
+        return Some(Value::Null);
     }
     // A leading zero keeps codes such as 0123 what they are.
     match text.parse::<i64>() {
-        Ok(number) if text == "0" || !text.starts_with('0') => Value::from(number),
-        _ => value.clone(),
+        Ok(number) if text == "0" || !text.starts_with('0') => Some(Value::from(number)),
+        _ => None,
     }
 }
 

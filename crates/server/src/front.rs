@@ -80,12 +80,10 @@ impl Service<Request<Incoming>> for Front {
     type Future = Way<Ready<Result<Response<Answer>, Infallible>>, Routed>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        match self.poll(&request) {
-            Some(response) => Way::Left(ready(Ok(response.map(Either::Left)))),
-            None => {
-                let to_answer: fn(Response<Body>) -> Response<Answer> = |response| response.map(Either::Right);
-                Way::Right(self.router.call(request).map_ok(to_answer))
-            }
+        if let Some(response) = self.poll(&request) {
+            return Way::Left(ready(Ok(response.map(Either::Left))));
         }
+        let to_answer: fn(Response<Body>) -> Response<Answer> = |response| response.map(Either::Right);
+        Way::Right(self.router.call(request).map_ok(to_answer))
     }
 }

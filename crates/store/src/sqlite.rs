@@ -108,13 +108,11 @@ impl Store for SqliteStore {
         let appended = append::commit(&mut work.connection, change).await?;
         let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
         work.done = true;
-        match ends {
-            Some(Ends { head, .. }) => Err(AppendError::Conflict { head }),
-            None => {
-                self.appended.notify_one();
-                Ok(())
-            }
+        if let Some(Ends { head, .. }) = ends {
+            return Err(AppendError::Conflict { head });
         }
+        self.appended.notify_one();
+        Ok(())
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {

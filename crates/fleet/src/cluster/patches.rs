@@ -1,11 +1,14 @@
 //! What a cluster changes of a component for itself.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use model::{
     Map, Value,
     helm::{self, PatchError},
+    prune_nulls,
 };
+
+use crate::merge::Members;
 
 /// The patches of one component.
 #[derive(Debug)]
@@ -23,19 +26,67 @@ pub(crate) struct Patches {
 
 impl Patches {
     /// Adds to a cluster's text what patches come to.
-    pub(super) fn read(name: Arc<str>, patches: Map, text: &mut String) -> Result<Self, String> {
-        let are_variables = no_variables(&patches).next().is_none();
+    pub(super) fn read(name: Arc<str>, patches: &str, text: &mut String) -> Result<Self, String> {
         let at = |text: &String| u32::try_from(text.len()).map_err(|_| "patches are too long".to_owned());
         let start = at(text)?;
-        let refused = match helm::expand(&patches) {
-            Ok(values) => {
-                let (patches, values) = (Value::Object(patches), Value::Object(values));
-                write!(text, "\"patches\":{patches},\"values\":{values}").map_err(|error| error.to_string())?;
-                None
-            }
-            Err(error) => Some(Box::new(error)),
+        let members: Members<'_> = serde_json::from_str(patches).map_err(|error| error.to_string())?;
+        let (are_variables, refused) = if let Some(flat) = Flat::of(&members) {
+            flat.write(patches, text);
+            let keys: Vec<_> = members.0.iter().map(|(key, _)| &**key).collect();
+            (no_variables(&keys).next().is_none(), None)
+        } else {
+            let mut patches: Map = serde_json::from_str(patches).map_err(|error| error.to_string())?;
+            prune_nulls(&mut patches);
+            let keys: Vec<_> = patches.keys().map(String::as_str).collect();
+            let are_variables = no_variables(&keys).next().is_none();
+            (are_variables, write_tree(patches, text)?)
         };
         Ok(Self { name, start, end: at(text)?, are_variables, refused })
+    }
+}
+
+/// Writes any patches; says why they have no meaning, if they have none.
+fn write_tree(patches: Map, text: &mut String) -> Result<Option<Box<PatchError>>, String> {
+    let values = match helm::expand(&patches) {
+        Ok(values) => Value::Object(values),
+        Err(error) => return Ok(Some(Box::new(error))),
+    };
+    let patches = Value::Object(patches);
+    write!(text, "\"patches\":{patches},\"values\":{values}").map_err(|error| error.to_string())?;
+    Ok(None)
+}
+
+/// Patches whose keys are no paths and whose values are scalars, which most are: their tree is what they say, with types
+/// and in order. A start reads those of a whole fleet, so no tree is built of them.
+struct Flat<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Flat<'a> {
+    fn of(members: &'a Members<'a>) -> Option<Self> {
+        let is_plain = |text: &str| !text.is_empty() && !text.contains(['.', '[', ']', '\\', '"']);
+        let is_scalar = |json: &str| !json.starts_with(['{', '[', 'n']) && !json.contains('\\');
+        let mut all: Vec<_> = members.0.iter().map(|(key, value)| (&**key, value.get())).collect();
+        all.sort_unstable();
+        let good = all.iter().all(|(key, value)| is_plain(key) && is_scalar(value));
+        let once = all.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        let no_escapes = members.0.iter().all(|(key, _)| matches!(key, Cow::Borrowed(_)));
+        (good && once && no_escapes).then_some(Self(all))
+    }
+
+    fn write(&self, patches: &str, text: &mut String) {
+        text.push_str("\"patches\":");
+        text.push_str(patches);
+        text.push_str(",\"values\":{");
+        for (at, (key, value)) in self.0.iter().enumerate() {
+            text.push_str(if at == 0 { "\"" } else { ",\"" });
+            text.push_str(key);
+            text.push_str("\":");
+            let typed = value.strip_prefix('"').and_then(|text| helm::typed_text(text.strip_suffix('"')?));
+            match typed {
+                Some(typed) => text.push_str(&typed.to_string()),
+                None => text.push_str(value),
+            }
+        }
+        text.push('}');
     }
 }
 
@@ -44,12 +95,12 @@ const IDENTITY: [&str; 3] = ["CLUSTER_NAME", "CLUSTER_DNS", "ENVIRONMENT"];
 const QUOTED: &str = "_STR";
 
 /// The keys that are not free names of variables.
-pub(crate) fn no_variables(patches: &Map) -> impl Iterator<Item = &String> {
+pub(crate) fn no_variables<'a>(keys: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let taken = |key: &str| {
         let plain = key.strip_suffix(QUOTED);
-        IDENTITY.contains(&plain.unwrap_or(key)) || plain.is_some_and(|plain| patches.contains_key(plain))
+        IDENTITY.contains(&plain.unwrap_or(key)) || plain.is_some_and(|plain| keys.contains(&plain))
     };
-    patches.keys().filter(move |key| !is_variable(key) || taken(key))
+    keys.iter().copied().filter(move |key| !is_variable(key) || taken(key))
 }
 
 fn is_variable(name: &str) -> bool {

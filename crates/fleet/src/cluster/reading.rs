@@ -100,12 +100,10 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
 }
 
 fn read_patches(of: &str, text: &mut String, names: &mut impl Names) -> Result<Vec<Patches>, String> {
-    let Value::Object(mut all) = parse(of)? else { return Err("patches are not an object".to_owned()) };
-    prune_nulls(&mut all);
+    let Members(all) = parse(of)?;
     let mut patches = Vec::with_capacity(all.len());
-    for (name, one) in all {
-        let Value::Object(one) = one else { return Err("patches are not objects".to_owned()) };
-        patches.push(Patches::read(names.patched(&name), one, text)?);
+    for (name, one) in all.iter().filter(|(_, one)| one.get() != "null") {
+        patches.push(Patches::read(names.patched(name), one.get(), text)?);
     }
     patches.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(patches)

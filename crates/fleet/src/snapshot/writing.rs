@@ -11,7 +11,7 @@ use crate::{
     Cluster, Definition, Problem, Rule,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
-    cores::on_all_cores,
+    cores::{FEW, on_all_cores},
     problems,
     slots::Place,
 };
@@ -107,11 +107,12 @@ impl Snapshot {
         touched.document(&cluster.document.kind, &id);
     }
 
-    /// Reads the clusters of a change that is about nothing else, side by side. Those that name what is not defined, or
+    /// Reads the clusters of a large change that is about nothing else, side by side. Those that name what is not defined, or
     /// cannot be read, are left.
     fn read_ahead(&self, change: &Change) -> Vec<Option<Arc<Cluster>>> {
         let clusters = self.registry.by_kind(ResourceType::CLUSTER);
-        let Some(ty) = clusters.filter(|ty| change.writes.iter().all(|write| write.kind == ty.kind)) else {
+        let alike = |ty: &&ResourceType| change.writes.len() > FEW && change.writes.iter().all(|it| it.kind == ty.kind);
+        let Some(ty) = clusters.filter(alike) else {
             return change.writes.iter().map(|_| None).collect();
         };
         let seen = Seen::of(self);
@@ -160,10 +161,13 @@ impl Snapshot {
                 |cluster: Option<&Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position)).to_vec();
             let (old, new) = (places(was), places(is));
             if old != new {
-                new.iter().for_each(|definition| catalogue.hold(*definition, place, true));
+                for definition in &new {
+                    catalogue.hold(*definition, place, true);
+                }
                 let kept: RoaringBitmap = new.iter().collect();
-                let left = old.iter().filter(|definition| !kept.contains(**definition));
-                left.for_each(|definition| catalogue.hold(*definition, place, false));
+                for definition in old.iter().filter(|definition| !kept.contains(**definition)) {
+                    catalogue.hold(*definition, place, false);
+                }
             }
         }
         for Patches { name, .. } in was.map_or(&[][..], Cluster::patches) {

@@ -58,6 +58,32 @@ fn clusters() -> impl Strategy<Value = Value> {
         .prop_map(|clusters| Value::Object(CLUSTERS.iter().map(|id| (*id).to_owned()).zip(clusters).collect()))
 }
 
+fn patch_value() -> impl Strategy<Value = Value> {
+    let texts = [
+        "",
+        "true",
+        "FALSE",
+        "null",
+        "0",
+        "7",
+        "-7",
+        "+7",
+        "007",
+        "1.5",
+        "9223372036854775808",
+        "x",
+        "é",
+        "a\"b",
+        "a\\b",
+        "a\nb",
+    ];
+    let others = [json!(true), json!(5), json!(1.5), json!(null), json!([1, null]), json!({"k": null, "l": "x"})];
+    prop_oneof![
+        proptest::sample::select(texts.to_vec()).prop_map(|text| json!(text)),
+        proptest::sample::select(others.to_vec()),
+    ]
+}
+
 fn answers(fleet: &Snapshot) -> Vec<String> {
     CLUSTERS
         .iter()
@@ -155,6 +181,25 @@ proptest! {
             let refers = |cluster: &&Value| cluster["platform_components"].as_array().unwrap().iter().any(|it| it["id"] == id.as_str());
             prop_assert_eq!(at_once.referrers(ty, &id).count(), changed.as_object().unwrap().values().filter(refers).count());
             prop_assert_eq!(at_once.referrers(ty, &id).count(), one_by_one.referrers(ty, &id).count());
+        }
+    }
+
+    #[test]
+    fn served_values_are_what_the_patches_mean(
+        patches in proptest::collection::btree_map("[a-cA_]{1,2}(\\.[ab]|\\[0\\]|\\\\.|\"|é)?", patch_value(), 0..5),
+    ) {
+        let patches: model::Map = patches.into_iter().collect();
+        let body = cluster("c0.example", &json!({"platform_components": [{"id": "a"}], "patches": {"a": patches}}));
+        let fleet = fleet_of(&json!({"platform_components": {"a": {"component_path": "p"}}, "clusters": {"c0": body}}));
+        let mut kept = patches;
+        model::prune_nulls(&mut kept);
+        match (model::helm::expand(&kept), poll(&fleet, "c0.example", "platform-components")) {
+            (Ok(values), Ok(answer)) => {
+                prop_assert_eq!(&answer["inputs"][0]["values"], &Value::Object(values));
+                prop_assert_eq!(&answer["inputs"][0]["patches"], &Value::Object(kept));
+            }
+            (Err(_), Err(fleet::Refusal::Patch { .. })) => {}
+            (meant, served) => prop_assert!(false, "{meant:?} is served as {served:?}"),
         }
     }
 
