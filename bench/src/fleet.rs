@@ -45,6 +45,13 @@ fn environment(number: usize) -> &'static str {
     ENVIRONMENTS[number / REGIONS.len() % ENVIRONMENTS.len()]
 }
 
+/// The first cluster that has a component as the catalogue says, with the catalogue's tag.
+pub(crate) fn first_with(component: usize) -> usize {
+    let plain = json!({"id": component_id(component), "enabled": true});
+    let has = |number: &usize| cluster(*number)["platform_components"].as_array().unwrap().contains(&plain);
+    (0..1_000).find(has).unwrap()
+}
+
 /// Writes a fleet as a seed file.
 pub(crate) fn write_seed(file: &Path, clusters: usize) {
     let mut out = BufWriter::new(File::create(file).unwrap());

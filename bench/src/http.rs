@@ -48,7 +48,7 @@ impl Connection {
     fn ask(&mut self, request: &[u8]) -> io::Result<Answer> {
         self.stream.write_all(request)?;
         let mut bytes = Vec::new();
-        let mut piece = [0; 64 * 1024];
+        let mut piece = [0; 16 * 1024];
         let mut whole = None;
         while whole.is_none_or(|(_, end)| bytes.len() < end) {
             let read = self.stream.read(&mut piece)?;

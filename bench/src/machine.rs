@@ -4,13 +4,9 @@ use std::{
     fs,
     path::PathBuf,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use serde_json::{Value, json};
-
-/// Time that the kernel counts in; on Linux it is this for every program.
-const TICK: Duration = Duration::from_millis(10);
 
 /// The cores on which things run.
 pub(crate) struct Machine {
@@ -38,16 +34,21 @@ impl Machine {
         Self { cores }
     }
 
+    /// The number of a core; nothing, where there are too few to tell them apart.
+    pub(crate) fn core(&self, core: Core) -> Option<usize> {
+        match core {
+            _ if self.cores.len() < 2 => None,
+            Core::Measured => Some(self.cores[0]),
+            Core::Load => Some(self.cores[1]),
+            Core::Any => None,
+        }
+    }
+
     /// A program that ends when this one does, on its core.
     pub(crate) fn command(&self, core: Core, signal: &str, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", signal]);
-        let place = match core {
-            Core::Measured => self.cores.first(),
-            Core::Load => self.cores.get(1),
-            Core::Any => None,
-        };
-        if let Some(core) = place.filter(|_| self.cores.len() > 1) {
+        if let Some(core) = self.core(core) {
             command.args(["taskset", "--cpu-list", &core.to_string()]);
         }
         command.arg(program);
@@ -70,9 +71,10 @@ impl Machine {
     }
 }
 
-/// Versions of what takes part.
+/// What takes part, and when.
 pub(crate) fn versions() -> Value {
     json!({
+        "date": said("date", &["--utc", "+%F"]),
         "flux-resourceset": said(&server(), &["--version"]),
         "nginx": said("nginx", &["-v"]),
         "wrk": said("wrk", &["-v"]),
@@ -97,21 +99,18 @@ pub(crate) fn server() -> String {
     std::env::current_exe().unwrap().with_file_name("flux-resourceset").into_os_string().into_string().unwrap()
 }
 
-/// What a process and those it has started have computed so far.
-pub(crate) fn computed(pid: u32) -> Duration {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let own = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name is in brackets and may have spaces.
-    let fields: Vec<_> = own.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
-    let ticks: u32 = fields[11].parse::<u32>().unwrap() + fields[12].parse::<u32>().unwrap();
-    TICK * ticks + children.split_ascii_whitespace().map(|child| computed(child.parse().unwrap())).sum::<Duration>()
-}
-
 /// What a process holds now and what it held at most, in MiB.
 pub(crate) fn resident(pid: u32) -> (f64, f64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mebibytes = |name| number(field(&status, name)) as f64 / 1024.0;
     (mebibytes("VmRSS:"), mebibytes("VmHWM:"))
+}
+
+/// Lets this thread run as soon as it can, whoever else would like to. Where that is not allowed, it waits its turn.
+pub(crate) fn hurry_this_thread() {
+    let link = fs::read_link("/proc/thread-self").unwrap();
+    let thread = link.file_name().unwrap();
+    let _ = Command::new("chrt").args(["--rr", "--pid", "1"]).arg(thread).stderr(Stdio::null()).status();
 }
 
 fn field<'a>(text: &'a str, name: &str) -> &'a str {

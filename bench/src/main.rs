@@ -16,21 +16,29 @@
     reason = "it measures, tells, and fails by panicking"
 )]
 
+mod bulk;
 mod catalogue;
+mod edits;
 mod figures;
 mod fleet;
 mod http;
 mod machine;
 mod memory;
 mod nginx;
+mod pace;
+mod picture;
 mod plan;
 mod polls;
+mod replicas;
 mod report;
 mod seeded;
 mod server;
+mod start;
+mod watch;
+mod writes;
 mod wrk;
 
-use std::process::ExitCode;
+use std::{cell::Cell, process::ExitCode};
 
 use crate::{
     machine::Machine,
@@ -44,12 +52,22 @@ struct Bench {
     plan: Plan,
     machine: Machine,
     fleets: Vec<Seeded>,
+    /// How many runs may still be made again because others disturbed them.
+    repeats: Cell<usize>,
 }
 
 type Run = fn(&Bench) -> Box<dyn Section>;
 
 /// All sections, in the order in which they are measured and told.
-const SECTIONS: [(&str, Run); 2] = [("polls", polls::run), ("memory", memory::run)];
+const SECTIONS: [(&str, Run); 7] = [
+    ("polls", polls::run),
+    ("memory", memory::run),
+    ("start", start::run),
+    ("writes", writes::run),
+    ("edits", edits::run),
+    ("bulk", bulk::run),
+    ("replicas", replicas::run),
+];
 
 fn main() -> ExitCode {
     let names = SECTIONS.map(|(name, _)| name);
@@ -61,9 +79,9 @@ fn main() -> ExitCode {
         }
     };
     let machine = Machine::look();
-    let folder = tempfile::tempdir_in(machine::target()).unwrap();
+    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(machine::target()).unwrap();
     let fleets = plan.sizes.iter().map(|&size| Seeded::make(&machine, folder.path(), size)).collect();
-    let bench = Bench { plan, machine, fleets };
+    let bench = Bench { repeats: Cell::new(plan.repeats()), plan, machine, fleets };
     let mut report = Report::new();
     for (name, run) in SECTIONS.iter().filter(|(name, _)| bench.plan.has(name)) {
         eprintln!("bench: {name}");

@@ -1,4 +1,5 @@
-//! What a server holds: after a restart, and after every cluster has asked for every type, with gzip and without.
+//! What a server holds: after a restart, and after every cluster has asked for every type, without gzip over connections
+//! that are kept and with gzip over one for each poll.
 
 use std::{fmt::Write as _, fs};
 
@@ -37,16 +38,12 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Row {
     fs::write(&file, names.join("\n")).unwrap();
     let server = fleet.serve(&bench.machine, Core::Measured);
     let (restarted, restarted_peak) = resident(server.pid());
-    let target = Target { address: &server.address, pid: server.pid(), names: &file };
-    for kept in [true, false] {
-        for gzip in [false, true] {
-            for kind in TYPES {
-                let manner = Manner { kind, kept, gzip };
-                let mut asked = 0;
-                while asked < fleet.size {
-                    let outcome = wrk::run(&bench.machine, target, manner, Order::InTurn(asked), 1);
-                    asked += outcome.requests as usize;
-                }
+    let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
+    for (kept, gzip) in [(true, false), (false, true)] {
+        for manner in TYPES.map(|kind| Manner { kind, kept, gzip }) {
+            let mut asked = 0;
+            while asked < fleet.size {
+                asked += wrk::run(&bench.machine, target, manner, Order::InTurn(asked), 1).requests as usize;
             }
         }
     }

@@ -47,13 +47,27 @@ impl Plan {
         self.sizes[self.sizes.len() - 1]
     }
 
+    /// How many runs of polls may be made again.
+    pub(crate) fn repeats(&self) -> usize {
+        if self.smoke { 0 } else { 100 }
+    }
+
+    /// How often all clusters are patched.
+    pub(crate) fn bulk_repetitions(&self, size: usize) -> usize {
+        if size > self.main { self.repetitions.min(2) } else { self.repetitions }
+    }
+
     /// Seconds of one run of polls.
     pub(crate) fn seconds(&self, size: usize) -> u32 {
         if size == self.main && !self.smoke { 2 } else { 1 }
     }
 
-    /// Whether polls that ask for gzip are measured too.
-    pub(crate) fn has_gzip(&self, size: usize) -> bool {
-        self.smoke || size != 1_000
+    /// Whether polls of a fleet are measured in a manner.
+    pub(crate) fn asks(&self, size: usize, kept: bool, gzip: bool) -> bool {
+        match (self.smoke, size == self.main) {
+            (true, true) => kept || gzip,
+            (true, false) => kept && !gzip,
+            (false, _) => !gzip || size != 1_000,
+        }
     }
 }

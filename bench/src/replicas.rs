@@ -1,6 +1,7 @@
 //! A change on one server, until all replicas have it: two that write and three that read, on one PostgreSQL.
 
 use std::{
+    fmt::Write as _,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -10,37 +11,50 @@ use harness::{Postgres, Running, WRITE};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, postgres::PgConnectOptions};
 
-use crate::times::{Times, tell};
+use crate::{
+    Bench,
+    figures::{Times, rounded},
+    machine,
+    report::Section,
+};
 
 const MODES: [&str; 5] = ["crud", "crud", "read-only", "read-only", "read-only"];
 
 /// How often a replica without wake-up calls is looked at.
 const CHANGES_WITHOUT_CALLS: usize = 20;
 
-pub(crate) fn run(changes: usize) {
+struct Replicas {
+    /// The version of the database.
+    postgres: String,
+    changes: usize,
+    /// What was measured, with a name for programs and one for people; first of all a round trip.
+    rows: Vec<(&'static str, &'static str, Times)>,
+}
+
+pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
+    let changes = if bench.plan.smoke { 100 } else { 1_000 };
     // As it is installed: a commit is on the disk.
     let postgres = Postgres::start_with(&[("fsync", "on")]);
     postgres.sql("postgres", "CREATE DATABASE fleet");
+    let version = postgres.sql("fleet", "SHOW server_version");
     let url = postgres.url("fleet");
     let (round_trip, commit) = runtime().block_on(database(&url, changes));
-
-    println!("\nOne PostgreSQL, two servers that write and three that read, {changes} changes\n");
-    println!("{:<58} {:>22}   {:>22}", "", "median", "p99");
-    let unit = round_trip.median();
-    tell("one round trip to the database", &round_trip, unit);
-    tell("one commit of a row", &commit, unit);
     let servers: Vec<_> = MODES.iter().map(|mode| start(&url, mode)).collect();
     let (acknowledged, visible) = change(&servers, changes, 0);
-    tell("a change, acknowledged", &acknowledged, unit);
-    tell("a change, visible on all five", &visible, unit);
     drop(servers);
 
     // Through a pooler nobody is called; everybody looks.
     let url = postgres.pooled("fleet", "");
     let servers: Vec<_> = MODES.iter().map(|mode| start(&url, mode)).collect();
-    let (_, visible) = change(&servers, changes.min(CHANGES_WITHOUT_CALLS), changes);
-    tell("the same where the database does not tell of changes", &visible, unit);
-    println!("\nx: as many times as long as the median round trip\n");
+    let (_, uncalled) = change(&servers, changes.min(CHANGES_WITHOUT_CALLS), changes);
+    let rows = vec![
+        ("round_trip", "one round trip to the database", round_trip),
+        ("commit", "one commit of a row", commit),
+        ("acknowledged", "a change, acknowledged", acknowledged),
+        ("visible", "a change, visible on all five", visible),
+        ("visible_without_calls", "the same where the database does not tell of changes", uncalled),
+    ];
+    Box::new(Replicas { postgres: version.trim().to_owned(), changes, rows })
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -73,8 +87,6 @@ fn start(url: &str, mode: &str) -> Running {
         "clusters": [{"cluster_name": "c", "cluster_dns": "c.example", "environment": "dev", "namespaces": [{"id": "one"}]}],
     });
     std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
-    // Beside this program.
-    let server = std::env::current_exe().unwrap().with_file_name("flux-resourceset");
     let settings = [
         ("DATABASE_URL", url),
         ("API_MODE", mode),
@@ -82,7 +94,7 @@ fn start(url: &str, mode: &str) -> Running {
         ("SNAPSHOT_FILE", "snapshot"),
         ("RUST_LOG", "warn,flux_resourceset=info"),
     ];
-    let running = Running::launch(Path::new(&server), Arc::new(folder), &settings);
+    let running = Running::launch(Path::new(&machine::server()), Arc::new(folder), &settings);
     harness::eventually("it is ready", &mut || revision(&running).is_some());
     running
 }
@@ -124,4 +136,42 @@ fn revision(server: &Running) -> Option<u64> {
     let mut answer = agent().get(format!("http://{}/ready", server.address())).call().unwrap();
     let body: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
     body["revision"].as_u64()
+}
+
+impl Section for Replicas {
+    fn table(&self) -> String {
+        let changes = self.changes;
+        let mut table = format!(
+            "One PostgreSQL, two servers that write and three that read, {changes} changes (x: median round trips)\n\n"
+        );
+        writeln!(table, "{:<58} {:>22}   {:>22}", "", "median", "p99").unwrap();
+        let unit = self.rows[0].2.median();
+        for (_, name, times) in &self.rows {
+            let (median, p99) = (times.median(), times.p99());
+            writeln!(
+                table,
+                "{name:<58} {median:>9.3} ms {:>7.1} x   {p99:>9.3} ms {:>7.1} x",
+                median / unit,
+                p99 / unit
+            )
+            .unwrap();
+        }
+        table
+    }
+
+    fn json(&self) -> Value {
+        let row = |(name, _, times): &(&'static str, &'static str, Times)| {
+            let figures = json!({
+                "median_ms": rounded(times.median()),
+                "p99_ms": rounded(times.p99()),
+                "min_ms": rounded(times.of_a_thousand(0)),
+                "max_ms": rounded(times.of_a_thousand(1_000)),
+            });
+            ((*name).to_owned(), figures)
+        };
+        let mut rows: serde_json::Map<_, _> = self.rows.iter().map(row).collect();
+        rows.insert("changes".to_owned(), self.changes.into());
+        rows.insert("postgresql".to_owned(), self.postgres.clone().into());
+        rows.into()
+    }
 }

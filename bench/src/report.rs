@@ -48,7 +48,7 @@ impl Verdict {
         let bound = if self.at_least { "at least" } else { "at most" };
         let held = if self.held() { "held" } else { "MISSED" };
         let Self { what, figure, target, unit, .. } = self;
-        format!("{what:<84} {figure:>9.2} {unit:<3}  {bound:>8} {target:>6} {unit:<3}  {held}")
+        format!("{what:<92} {figure:>9.2} {unit:<3}  {bound:>8} {target:>6} {unit:<3}  {held}")
     }
 
     fn json(&self) -> Value {
@@ -93,7 +93,9 @@ impl Report {
     fn judge(&self, bench: &Bench) {
         let verdicts = self.verdicts();
         println!("\nWhat it should be\n");
-        verdicts.iter().for_each(|verdict| println!("{}", verdict.line()));
+        for verdict in &verdicts {
+            println!("{}", verdict.line());
+        }
         let missed = verdicts.iter().filter(|verdict| !verdict.held()).count();
         match (bench.plan.smoke, missed) {
             (true, _) => println!("\nA smoke run: these figures say that measuring works, and nothing else."),

@@ -22,6 +22,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: String,
+    pub(crate) log: PathBuf,
     /// From the start of the process to the first 200 of `/ready`.
     pub(crate) ready_after: Duration,
 }
@@ -30,7 +31,7 @@ impl Server {
     /// Starts a server on the database of a folder and waits until it is ready.
     pub(crate) fn start(machine: &Machine, core: Core, folder: &Path, settings: &[(&str, &str)]) -> Self {
         let address = free_address();
-        let log = log(folder);
+        let log = folder.join("server.log");
         let mut command = machine.command(core, "KILL", &machine::server());
         command
             .env_clear()
@@ -45,10 +46,10 @@ impl Server {
             .stderr(File::create(&log).unwrap());
         let start = Instant::now();
         let process = command.spawn().unwrap();
-        let mut server = Self { process, address, ready_after: Duration::ZERO };
+        let mut server = Self { process, address, log, ready_after: Duration::ZERO };
         while !server.is_ready() {
             let ended = server.process.try_wait().unwrap();
-            let told = || fs::read_to_string(&log).unwrap_or_default();
+            let told = || fs::read_to_string(&server.log).unwrap_or_default();
             assert!(ended.is_none() && start.elapsed() < LONG * 5, "it does not get ready: {}", told());
             thread::sleep(PAUSE);
         }
@@ -84,10 +85,6 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn log(folder: &Path) -> PathBuf {
-    folder.join("server.log")
 }
 
 /// An address on loopback that nobody listens on.

@@ -5,10 +5,15 @@ use std::{fmt, fs, path::Path, process::Command};
 
 use harness::READ;
 
-use crate::machine::{Core, Machine, computed};
+use crate::{
+    machine::{Core, Machine},
+    watch::{Watch, Watched},
+};
 
 const SCRIPT: &str = include_str!("polls.lua");
 const CONNECTIONS: u32 = 32;
+/// Lines of a log that are told after a failure.
+const LOGGED: usize = 20;
 
 /// How polls are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub(crate) struct Target<'a> {
     pub(crate) pid: u32,
     /// A file with the DNS names of clusters, one in a line.
     pub(crate) names: &'a Path,
+    /// What it has logged.
+    pub(crate) log: &'a Path,
 }
 
 /// What came of one run.
@@ -54,8 +61,12 @@ pub(crate) struct Outcome {
     pub(crate) p99_ms: f64,
     /// Microseconds that whoever was asked computed for a poll.
     pub(crate) computed_us: f64,
-    /// The share of a core that this was: far below 1, the load was what ran out.
+    /// The share of its core that this was.
     pub(crate) busy: f64,
+    /// The share of the other core that wrk took. Near 1 while the first is not, the load was what ran out.
+    pub(crate) load: f64,
+    /// The share of a core that neither of the two took.
+    pub(crate) others: f64,
     /// Bytes of an answer with its head.
     pub(crate) bytes: f64,
 }
@@ -77,10 +88,12 @@ pub(crate) fn run(machine: &Machine, target: Target<'_>, manner: Manner, order: 
         Order::Random(seed) => command.args(["random", &seed.to_string()]),
         Order::InTurn(place) => command.args(["in-turn", &place.to_string()]),
     };
-    let before = computed(target.pid);
+    let watch = Watch::start(machine, target.pid);
     let said = said(&mut command);
-    let computed = (computed(target.pid) - before).as_secs_f64();
-    read(&said, computed).unwrap_or_else(|| panic!("{manner} at {}: {said}", target.address))
+    read(&said, &watch.end()).unwrap_or_else(|| {
+        let log = fs::read_to_string(target.log).unwrap_or_default();
+        panic!("{manner}: {said}\n{}", log.lines().take(LOGGED).collect::<Vec<_>>().join("\n"))
+    })
 }
 
 /// What the polls of a cluster carry, with bars for the ends of lines.
@@ -96,14 +109,14 @@ fn said(command: &mut Command) -> String {
 }
 
 /// Reads the line of the script; nothing, where a poll failed.
-fn read(said: &str, computed: f64) -> Option<Outcome> {
+fn read(said: &str, watched: &Watched) -> Option<Outcome> {
     let line = said.lines().find_map(|line| line.strip_prefix("polls "))?;
     let figures: Vec<f64> = line.split(' ').map(|figure| figure.parse().unwrap()).collect();
     let [requests, microseconds, bytes, connect, read, write, status, timeout, p50, p99] = figures[..] else {
         return None;
     };
     let failures = connect + read + write + status + timeout;
-    let seconds = microseconds / 1e6;
+    let (seconds, computed) = (microseconds / 1e6, watched.computed.as_secs_f64());
     (failures == 0.0 && requests > 0.0).then(|| Outcome {
         requests,
         per_second: requests / seconds,
@@ -111,6 +124,8 @@ fn read(said: &str, computed: f64) -> Option<Outcome> {
         p99_ms: p99 / 1e3,
         computed_us: computed / requests * 1e6,
         busy: computed / seconds,
+        load: watched.load,
+        others: watched.others,
         bytes: bytes / requests,
     })
 }

@@ -8,7 +8,7 @@ mod writing;
 
 use std::sync::Arc;
 
-use imbl::{HashMap, OrdMap};
+use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use model::{ClusterDns, Document, Id, Kind, Point, Registry, ResourceType, Revision};
 use roaring::RoaringBitmap;
 
@@ -49,6 +49,9 @@ impl SnapshotError {
     }
 }
 
+/// A map by names, which nobody chooses to be slow: the default hasher guards against that, at a price.
+type ByName<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
+
 /// The places of the clusters that claim a DNS name, in the order of their ids: one live cluster at most, if all is well,
 /// and any number of tombstones.
 #[derive(Clone, Debug)]
@@ -74,11 +77,11 @@ pub struct Snapshot {
     /// Live and decommissioned.
     clusters: Slots<Arc<Cluster>>,
     by_id: OrdMap<Id, Place>,
-    by_dns: HashMap<ClusterDns, Claims>,
+    by_dns: ByName<ClusterDns, Claims>,
     /// By the type's position in the registry.
     catalogues: Vec<Catalogue>,
     /// The places of the clusters, live or decommissioned, that patch something of a name.
-    patching: HashMap<Arc<str>, Arc<RoaringBitmap>>,
+    patching: ByName<Arc<str>, Arc<RoaringBitmap>>,
     /// Documents of kinds that no type declares. They are kept, since their type may come back.
     strangers: OrdMap<(Kind, Id), Arc<Document>>,
     problems: OrdMap<(Kind, Id), Arc<[Problem]>>,
@@ -94,9 +97,9 @@ impl Snapshot {
             point: Point::default(),
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: HashMap::new(),
+            by_dns: ByName::default(),
             catalogues,
-            patching: HashMap::new(),
+            patching: ByName::default(),
             strangers: OrdMap::new(),
             problems: OrdMap::new(),
         }

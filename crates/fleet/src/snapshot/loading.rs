@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use foldhash::fast::RandomState;
 use model::{Document, Id, Point, Registry, ResourceType};
 use roaring::RoaringBitmap;
 
@@ -39,7 +40,7 @@ impl Snapshot {
         });
         let mut waiting = Vec::new();
         let mut holders: Vec<Vec<Vec<Place>>> = self.catalogues.iter().map(|_| Vec::new()).collect();
-        let mut patching: HashMap<Arc<str>, Vec<Place>> = HashMap::new();
+        let mut patching: HashMap<Arc<str>, Vec<Place>, RandomState> = HashMap::default();
         for cluster in read {
             let cluster = match cluster {
                 Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
@@ -74,11 +75,10 @@ impl Snapshot {
         }
         for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
             for (definition, places) in (0..).zip(holders) {
-                catalogue.hold_all(definition, places.into_iter().collect());
+                catalogue.hold_all(definition, sorted(places));
             }
         }
-        let sets = patching.into_iter().map(|(name, places)| (name, Arc::new(RoaringBitmap::from_iter(places))));
-        self.patching = sets.collect();
+        self.patching = patching.into_iter().map(|(name, places)| (name, Arc::new(sorted(places)))).collect();
         // What names something that is not defined, or cannot be read.
         waiting.into_iter().try_for_each(|document| self.put(document, &mut Touched::Known))
     }
@@ -96,10 +96,15 @@ impl Snapshot {
     }
 }
 
+/// A set of places that were taken one after the other.
+fn sorted(places: Vec<Place>) -> RoaringBitmap {
+    RoaringBitmap::from_sorted_iter(places.iter().copied()).unwrap_or_else(|_| places.into_iter().collect())
+}
+
 /// The definitions that there are, by name. What is not defined has no place here: while clusters change, it could lose it.
 pub(super) struct Seen<'a> {
     /// By the type's position.
-    places: Vec<HashMap<&'a str, (&'a Id, Place)>>,
+    places: Vec<HashMap<&'a str, (&'a Id, Place), RandomState>>,
 }
 
 impl<'a> Seen<'a> {

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use imbl::HashMap;
 use model::{Change, ClusterDns, Document, Id, Kind, ResourceType, State};
 use roaring::RoaringBitmap;
 
@@ -189,7 +188,13 @@ impl Snapshot {
 
     /// Notes that the cluster at a place has a DNS name, or has it no longer.
     pub(super) fn claim(&mut self, dns: &ClusterDns, place: Place, claims: bool) {
-        let known = self.by_dns.get(dns).map_or(&[][..], Claims::places);
+        let Some(known) = self.by_dns.get(dns) else {
+            if claims {
+                self.by_dns.insert(dns.clone(), Claims::One([place]));
+            }
+            return;
+        };
+        let known = known.places();
         let mut places: Vec<_> = known.iter().copied().filter(|known| *known != place).collect();
         places.extend(claims.then_some(place));
         let claims = match *places {
@@ -251,7 +256,7 @@ impl Snapshot {
 /// What has a name in a snapshot that is being made.
 struct Known<'a> {
     catalogues: &'a mut [Catalogue],
-    patching: &'a HashMap<Arc<str>, Arc<RoaringBitmap>>,
+    patching: &'a super::ByName<Arc<str>, Arc<RoaringBitmap>>,
 }
 
 impl Names for Known<'_> {

@@ -1,0 +1,192 @@
+//! Single writes, beside a bare loop that commits one row of the same size to a SQLite file in the same folder, and one
+//! patch of the whole fleet, beside as many single writes.
+
+use std::{fmt::Write as _, path::Path, time::Instant};
+
+use serde_json::{Value, json};
+use sqlx::{
+    ConnectOptions as _, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use crate::{
+    Bench,
+    catalogue::{BASE, component_id},
+    figures::{Spread, Times, grouped, milliseconds, rounded},
+    fleet::cluster_id,
+    http::Connection,
+    machine::Core,
+    plan::Plan,
+    report::{Section, Verdict},
+    seeded::Seeded,
+};
+
+/// Apart from one another, so that neighbours are not written one after the other.
+const STRIDE: usize = 7_919;
+
+struct Writes {
+    rows: Vec<Row>,
+    plan: Plan,
+}
+
+struct Row {
+    size: usize,
+    /// Bytes of a cluster's document.
+    bytes: usize,
+    per_second: Spread,
+    median_ms: f64,
+    p99_ms: f64,
+    bare_per_second: Spread,
+    bulk_ms: Spread,
+}
+
+pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
+    let rows = bench.fleets.iter().map(|fleet| measure(bench, fleet)).collect();
+    Box::new(Writes { rows, plan: bench.plan.clone() })
+}
+
+/// Something else every time: how many replicas a component has that every cluster has.
+pub(crate) fn replicas(turn: usize) -> String {
+    json!({"patches": {component_id(BASE): {"replicaCount": (turn + 10).to_string()}}}).to_string()
+}
+
+fn measure(bench: &Bench, fleet: &Seeded) -> Row {
+    let writes = if bench.plan.smoke { 20 } else { 200 };
+    let (server, folder) = fleet.serve_changes(&bench.machine, Core::Any);
+    let mut connection = server.connect();
+    let bytes = connection.get(&format!("/clusters/{}", cluster_id(0)), "").unwrap().ok().body.len();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut bare = runtime.block_on(bare(folder.path()));
+
+    let (mut per_second, mut bare_per_second, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..bench.plan.repetitions {
+        let start = Instant::now();
+        for turn in round * writes..(round + 1) * writes {
+            let path = format!("/clusters/{}", cluster_id(turn * STRIDE % fleet.size));
+            let asked = Instant::now();
+            connection.patch(&path, &replicas(turn)).unwrap().ok();
+            times.push(asked.elapsed());
+        }
+        per_second.push(writes as f64 / start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        runtime.block_on(commit(&mut bare, writes, bytes));
+        bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
+    }
+    let bulk_ms =
+        (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, 10_000 + turn));
+    let bulk_ms = Spread::new(bulk_ms);
+    let times = Times::new(times);
+    Row {
+        size: fleet.size,
+        bytes,
+        per_second: Spread::new(per_second),
+        median_ms: times.median(),
+        p99_ms: times.p99(),
+        bare_per_second: Spread::new(bare_per_second),
+        bulk_ms,
+    }
+}
+
+/// Patches all clusters in one change; milliseconds until it is acknowledged.
+pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64 {
+    let start = Instant::now();
+    let answer = connection.patch("/clusters?all=true", &replicas(turn)).unwrap().ok();
+    let taken = milliseconds(start.elapsed());
+    let written: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(written["documents"].as_array().unwrap().len(), size, "the patch did not reach everybody");
+    taken
+}
+
+/// As durable as our log: a commit is on the disk.
+async fn bare(folder: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new()
+        .filename(folder.join("bare.db"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full);
+    let mut connection = options.connect().await.unwrap();
+    sqlx::query("CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection
+}
+
+async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
+    let body = "x".repeat(bytes);
+    for _ in 0..times {
+        sqlx::query("INSERT INTO bare (body) VALUES (?)").bind(&body).execute(&mut *connection).await.unwrap();
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.per_second.median / self.bare_per_second.median
+    }
+
+    /// How many times as long as the patch of all clusters it takes to write them one by one.
+    fn bulk_ratio(&self) -> f64 {
+        self.size as f64 * self.median_ms / self.bulk_ms.median
+    }
+}
+
+impl Section for Writes {
+    fn table(&self) -> String {
+        let mut table = String::from(
+            "Durable writes, beside a bare SQLite loop that commits one row of the same size, and a patch of all clusters\n\n",
+        );
+        let heads =
+            ["clusters", "bytes", "writes/s", "p50 ms", "p99 ms", "bare commits/s", "x", "all, ms", "x one by one"];
+        let [clusters, bytes, rate, p50, p99, bare, ratio, bulk, bulk_ratio] = heads;
+        writeln!(
+            table,
+            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {bulk:>25} {bulk_ratio:>12}"
+        )
+        .unwrap();
+        let told =
+            |spread: &Spread| format!("{} ({}-{})", grouped(spread.median), grouped(spread.min), grouped(spread.max));
+        for row in &self.rows {
+            writeln!(
+                table,
+                "{:>8} {:>6} {:>21} {:>7.2} {:>7.2} {:>21} {:>5.2} {:>25} {:>12.1}",
+                row.size,
+                row.bytes,
+                told(&row.per_second),
+                row.median_ms,
+                row.p99_ms,
+                told(&row.bare_per_second),
+                row.ratio(),
+                told(&row.bulk_ms),
+                row.bulk_ratio()
+            )
+            .unwrap();
+        }
+        table
+    }
+
+    fn json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "clusters": row.size,
+                "document_bytes": row.bytes,
+                "writes_per_second": row.per_second.json(),
+                "write_p50_ms": rounded(row.median_ms),
+                "write_p99_ms": rounded(row.p99_ms),
+                "bare_commits_per_second": row.bare_per_second.json(),
+                "ratio": rounded(row.ratio()),
+                "patch_of_all_ms": row.bulk_ms.json(),
+                "one_by_one_ratio": rounded(row.bulk_ratio()),
+            })
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let verdicts = |row: &Row| {
+            let writes = format!("durable writes/s at {} clusters, beside a bare SQLite loop", row.size);
+            let bulk = format!("a patch of {} clusters, as many times as fast as one by one", row.size);
+            [Verdict::at_least(writes, row.ratio(), 0.5, "x"), Verdict::at_least(bulk, row.bulk_ratio(), 100.0, "x")]
+        };
+        self.rows.iter().filter(|row| row.size == self.plan.main).flat_map(verdicts).collect()
+    }
+}
