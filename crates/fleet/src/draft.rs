@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value, Write};
 
-use crate::{Snapshot, cores::on_all_cores};
+use crate::{Snapshot, cores::beside_polls};
 
 /// An edit that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +153,7 @@ impl<'a> Draft<'a> {
 
     /// Changes documents alike.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
-        let patched = on_all_cores(ids, |id| self.patched(ty, &id, patch).map(|body| (id, body)));
+        let patched = beside_polls(ids, |id| self.patched(ty, &id, patch).map(|body| (id, body)));
         for patched in patched {
             let (id, body) = patched?;
             self.write(ty, &id, Op::Put(body));

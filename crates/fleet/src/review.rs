@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, yaml};
 
-use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot, cores::on_all_cores};
+use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot, cores::beside_polls};
 
 /// A change that may not be.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Objections(pub Vec<FieldError>);
 /// The snapshot that a change would make, or every rule that it would break.
 pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections> {
     let new = change.writes.iter().filter(|write| !is_restore(before, write)).collect();
-    let mut errors = on_all_cores(new, |write| check_document(before, write)).concat();
+    let mut errors = beside_polls(new, |write| check_document(before, write)).concat();
     match before.apply(change) {
         Ok(after) => {
             check_consequences(before, &after, &change.writes, &mut errors);
@@ -53,7 +53,7 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
         let restored: BTreeSet<_> =
             writes.iter().filter(|write| is_restore(before, write)).map(|write| &write.id).collect();
         let affected = affected(before, after, writes).into_iter().filter(|(id, _)| !restored.contains(id));
-        let broken = on_all_cores(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
+        let broken = beside_polls(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
         errors.extend(broken.into_iter().flatten());
     }
 }

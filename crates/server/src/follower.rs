@@ -117,7 +117,7 @@ impl Follower {
     /// could not be read at once is read in smaller pieces.
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
-        if let Some(Prepared { change, fleet }) = self.made(store, &here).await {
+        if let Some(Prepared { change, fleet, .. }) = self.made(store, &here).await {
             let taken = block_in_place(|| held.advance(fleet, &[change], true, self.clock.now()));
             return self.taken(held, taken, true);
         }
@@ -149,14 +149,15 @@ impl Follower {
 
     /// The change that this process has made at a point, with its picture.
     async fn made(&self, store: &dyn Store, here: &Point) -> Option<Prepared> {
-        let prepared = self.log.prepared_for(here)?;
-        // Where the store cannot tell, the way that everybody else goes says so.
-        let ends = timeout(PATIENCE, store.ends()).await.ok()?.ok()?;
-        if ends.head.digest == prepared && ends.head.store == here.store {
-            self.log.take_prepared(&prepared)
-        } else {
-            None
+        let (digest, made) = self.log.prepared_for(here)?;
+        if !made {
+            // The store may have it before its writer knows. Where it cannot tell, the way that everybody else goes says so.
+            let head = timeout(PATIENCE, store.ends()).await.ok()?.ok()?.head;
+            if head.digest != digest || head.store != here.store {
+                return None;
+            }
         }
+        self.log.take_prepared(&digest)
     }
 
     /// Takes changes that continue the picture; whether they are all that there are.

@@ -4,7 +4,7 @@
 //! that is slow to send its headers, to send the next request or to read its answer is cut off, and a header or a
 //! request line has a size; nobody can hold the server by holding a connection.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     BoxError,
@@ -21,7 +21,7 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
 };
 use tokio_io_timeout::TimeoutStream;
@@ -54,6 +54,18 @@ impl Default for Limits {
             drain_timeout: Duration::from_secs(20),
         }
     }
+}
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Listens at an address. What is set here holds for every connection that is accepted, without being said again.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_nodelay(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves until `stop` comes, then finishes the requests that are under way.
@@ -102,9 +114,6 @@ where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("a connection stays slow: {error}");
-    }
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(limits.write_timeout));
     let connection = http1::Builder::new()

@@ -13,6 +13,8 @@ use crate::failure::Failure;
 pub(crate) struct Prepared {
     pub(crate) change: Change,
     pub(crate) fleet: Snapshot,
+    /// Whether the store is known to have it.
+    made: bool,
 }
 
 /// The log, as handlers see it.
@@ -52,13 +54,21 @@ impl Log {
     }
 
     /// A change is on its way to the store.
-    pub(crate) fn prepare(&self, prepared: Prepared) {
-        *self.prepared() = Some(prepared);
+    pub(crate) fn prepare(&self, change: Change, fleet: Snapshot) {
+        *self.prepared() = Some(Prepared { change, fleet, made: false });
     }
 
-    /// Whether a change is prepared for a point, and its digest: where the log is there, the change was made.
-    pub(crate) fn prepared_for(&self, point: &Point) -> Option<Digest> {
-        self.prepared().as_ref().filter(|it| it.change.parent == point.digest).map(|it| it.change.digest)
+    /// The store has taken the change of this digest.
+    pub(crate) fn made(&self, digest: &Digest) {
+        if let Some(prepared) = self.prepared().as_mut().filter(|it| it.change.digest == *digest) {
+            prepared.made = true;
+        }
+    }
+
+    /// The digest of the change that is prepared for a point, and whether the store is known to have it. If it is not, and
+    /// the log is there, the change was made.
+    pub(crate) fn prepared_for(&self, point: &Point) -> Option<(Digest, bool)> {
+        self.prepared().as_ref().filter(|it| it.change.parent == point.digest).map(|it| (it.change.digest, it.made))
     }
 
     /// Takes what was prepared, if it is the change of this digest. It is kept for nobody else.

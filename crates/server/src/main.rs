@@ -11,10 +11,9 @@ use model::Registry;
 use server::{
     App, Fatal, Follower, Front, Limits, Log, Parts, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
-    openapi_document, restore, retain, router, serve,
+    listen, openapi_document, restore, retain, router, serve,
 };
 use tokio::{
-    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
@@ -104,9 +103,8 @@ async fn run(config: Config) -> Result<(), Fatal> {
     };
     let app = App::new(parts).map_err(Fatal::other)?;
 
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|error| Fatal::other(format!("cannot listen on {}: {error}", config.listen)))?;
+    let listener =
+        listen(config.listen).map_err(|error| Fatal::other(format!("cannot listen on {}: {error}", config.listen)))?;
     let address = listener.local_addr().map_err(Fatal::other)?;
     tracing::info!(%address, mode = %config.mode, version = env!("CARGO_PKG_VERSION"), "listening");
 

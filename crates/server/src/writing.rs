@@ -14,7 +14,7 @@ use model::{Change, Digest, FieldError, Origin, Plan, Revision, Write};
 use store::AppendError;
 use tokio::sync::MutexGuard;
 
-use crate::{App, access::WriteAccess, failure::Failure, log::Prepared};
+use crate::{App, access::WriteAccess, failure::Failure};
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
 const TRIES: u32 = 100;
@@ -82,9 +82,10 @@ pub(crate) async fn write<T>(
             continue;
         }
         app.sound()?;
-        app.log.prepare(Prepared { change: change.clone(), fleet: next });
+        app.log.prepare(change.clone(), next);
         match app.log.store()?.append(&change).await {
             Ok(()) => {
+                app.log.made(&change.digest);
                 reach(app, change.revision)
                     .await
                     .map_err(|failure| not_visible(change.revision).because(failure.cause()))?;

@@ -10,7 +10,7 @@ use crate::{
     Cluster, Definition, Problem, Rule,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
-    cores::{FEW, on_all_cores},
+    cores::{FEW, beside_polls},
     problems,
     slots::Place,
 };
@@ -115,7 +115,7 @@ impl Snapshot {
             return change.writes.iter().map(|_| None).collect();
         };
         let seen = Seen::of(self);
-        on_all_cores(change.writes.iter().collect(), |write| {
+        beside_polls(change.writes.iter().collect(), |write| {
             let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
             Cluster::read(&document, &self.registry, &mut &seen).ok().map(Arc::new)
         })

@@ -55,7 +55,8 @@ impl SqliteStore {
             Mode::Read => None,
             Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),
         };
-        let reader = pool(2).connect_with(options).await?;
+        // Readers go through everything once, or look at the end of the log: 512 KiB are plenty.
+        let reader = pool(2).connect_with(options.pragma("cache_size", "-512")).await?;
         let place = Place { path: path.to_owned(), inode: inode(path).map_err(io)? };
         Ok(Self { reader, writer, place, appended: Notify::new() })
     }
