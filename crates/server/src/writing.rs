@@ -42,10 +42,20 @@ pub(crate) struct Done<T> {
     pub(crate) value: T,
 }
 
+/// How much there is to think through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// One cluster, which takes a fraction of a millisecond.
+    OneCluster,
+    /// Perhaps all of them.
+    Many,
+}
+
 /// Makes a change, or tells what it would do.
 pub(crate) async fn write<T>(
     app: &App,
     access: &WriteAccess,
+    about: About,
     dry_run: bool,
     edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Outcome<T>, Failure> {
@@ -57,15 +67,16 @@ pub(crate) async fn write<T>(
     let _turn = if dry_run { None } else { Some(turn(app).await?) };
     for _ in 0..TRIES {
         let fleet = app.snapshot()?;
-        // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
-        let thought = tokio::task::block_in_place(|| {
+        let think = || {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
             let change = Change::after(fleet.point(), access.origin(app.clock.now()), draft.into_writes());
             let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
             let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
             Ok((change, next, value, plan))
-        });
+        };
+        // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
+        let thought = if about == About::OneCluster { think() } else { tokio::task::block_in_place(think) };
         let (change, next, value, plan) = match thought {
             Ok(thought) => thought,
             // What is refused, or not there, on an old picture may be right on the newest.

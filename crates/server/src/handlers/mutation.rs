@@ -13,7 +13,7 @@ use crate::{
     failure::Failure,
     precondition::Precondition,
     query::Params,
-    writing::{Outcome, write},
+    writing::{About, Outcome, write},
 };
 
 /// The parameters that every change takes.
@@ -60,14 +60,22 @@ impl Mutation {
     /// Makes a change, once nothing is left of the query but whether it is only tried and on which fleet, and nothing of
     /// the precondition.
     pub(crate) async fn make<T>(
+        self,
+        edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
+    ) -> Result<Outcome<T>, Failure> {
+        self.make_about(About::Many, edit).await
+    }
+
+    async fn make_about<T>(
         mut self,
+        about: About,
         edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
     ) -> Result<Outcome<T>, Failure> {
         self.precondition.none_given()?;
         let dry_run = self.params.flag("dry_run")?;
         let expected = self.params.revision("expected_revision")?;
         self.params.none_left()?;
-        write(&self.app, &self.access, dry_run, |draft| {
+        write(&self.app, &self.access, about, dry_run, |draft| {
             expect(expected, draft.fleet().revision())?;
             edit(draft)
         })
@@ -82,7 +90,8 @@ impl Mutation {
         edit: impl Fn(&mut Draft<'_>) -> Result<T, EditError>,
     ) -> Result<Outcome<T>, Failure> {
         let precondition = self.precondition();
-        self.make(|draft| {
+        let about = if ty.is_cluster() { About::OneCluster } else { About::Many };
+        self.make_about(about, |draft| {
             draft.fields(ty, id)?;
             precondition.check(draft.fleet().document(ty, id))?;
             Ok(edit(draft)?)
