@@ -2,11 +2,12 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// The cores on which things run.
 pub(crate) struct Machine {
@@ -92,6 +93,19 @@ fn said(program: &str, arguments: &[&str]) -> String {
 /// Where builds are, which is more likely a disk than /tmp is.
 pub(crate) fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
+}
+
+/// A folder for this run. Those of runs that were ended before they could clean up go first.
+pub(crate) fn folder() -> TempDir {
+    for entry in fs::read_dir(target()).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let owner = name.strip_prefix("bench-").and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+    let prefix = format!("bench-{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(target()).unwrap()
 }
 
 /// The server: beside this program.

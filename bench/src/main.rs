@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         }
     };
     let machine = Machine::look();
-    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(machine::target()).unwrap();
+    let folder = machine::folder();
     let fleets = plan.sizes.iter().map(|&size| Seeded::make(&machine, folder.path(), size)).collect();
     let bench = Bench { repeats: Cell::new(plan.repeats()), plan, machine, fleets };
     let mut report = Report::new();

@@ -182,7 +182,7 @@ pub(crate) fn digest(change: &Change) -> Digest {
         part(write.kind.as_str().as_bytes());
         part(write.id.as_str().as_bytes());
         part(write.op.name().as_bytes());
-        part(write.op.body().map_or("", crate::Body::as_str).as_bytes());
+        part(write.op.body().map(crate::Body::text).unwrap_or_default().as_bytes());
     }
     Digest(hasher.finalize().into())
 }

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use model::{Id, ResourceType};
 
 /// What all compressed answers may take.
-const BUDGET: usize = 16 * 1024 * 1024;
+const BUDGET: usize = 4 * 1024 * 1024;
 
 /// Smaller answers are not worth it.
 const WORTH: usize = 1024;
@@ -144,7 +144,7 @@ fn zip(plain: &[u8]) -> Option<Bytes> {
     if plain.len() < WORTH {
         return None;
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing to memory does not fail; if it did, the answer would be sent as it is.
     encoder.write_all(plain).ok()?;
     let mut zipped = encoder.finish().ok()?;

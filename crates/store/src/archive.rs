@@ -67,7 +67,7 @@ struct ChangeLine {
 
 impl Line {
     fn of(kind: &Kind, id: &Id, revision: Option<Revision>, op: &Op) -> io::Result<Self> {
-        let body = op.body().map(|body| RawValue::from_string(body.as_str().to_owned())).transpose()?;
+        let body = op.body().map(|body| RawValue::from_string(body.text().into_owned())).transpose()?;
         Ok(Self { kind: kind.clone(), id: id.clone(), revision, op: op.name().to_owned(), body })
     }
 

@@ -32,7 +32,7 @@ impl Cluster {
         registry: &Registry,
         names: &mut impl Names,
     ) -> Result<Self, SnapshotError> {
-        let read = Parts::read(document.body.as_str(), registry, names);
+        let read = Parts::read(&document.body.text(), registry, names);
         let Parts { dns, identity, text, patches, lists, unread_lists } =
             read.map_err(|what| SnapshotError::unreadable(document, what))?;
         Ok(Self {

@@ -70,7 +70,7 @@ pub(crate) fn not_modified(revision: Revision) -> Response {
 /// Sends a document.
 pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
     let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(document.revision))];
-    (status, headers, document.body.as_str().to_owned()).into_response()
+    (status, headers, document.body.text().into_owned()).into_response()
 }
 
 impl<T> Outcome<T> {

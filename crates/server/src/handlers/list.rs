@@ -34,9 +34,13 @@ pub(crate) async fn list(
     if precondition.is_known(fleet.revision()) {
         return Ok(not_modified(fleet.revision()));
     }
-    let found: Vec<_> = selection.of(&fleet, ty).map(|document| document.body.as_str()).collect();
-    let page: Vec<_> =
-        found.iter().skip(offset.map_or(0, size)).take(limit.map_or(usize::MAX, size)).copied().collect();
+    let found: Vec<_> = selection.of(&fleet, ty).collect();
+    let page: Vec<_> = found
+        .iter()
+        .skip(offset.map_or(0, size))
+        .take(limit.map_or(usize::MAX, size))
+        .map(|it| it.body.text())
+        .collect();
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::ETAG, etag(fleet.revision())),

@@ -77,11 +77,11 @@ pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::Wri
 }
 
 /// Gives a query what rows say, after where they stand.
-fn bind_content<'q>(query: Query<'q>, rows: &[rows::WriteRow<'q>]) -> Query<'q> {
+fn bind_content<'q>(query: Query<'q>, rows: &'q [rows::WriteRow<'_>]) -> Query<'q> {
     query
         .bind(column!(rows, kind))
         .bind(column!(rows, id))
         .bind(column!(rows, op))
-        .bind(column!(rows, body))
+        .bind(rows.iter().map(|row| row.body.as_deref()).collect::<Vec<_>>())
         .bind(column!(rows, checksum))
 }

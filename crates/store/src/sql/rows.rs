@@ -1,5 +1,7 @@
 //! Rows to words and back. What does not read as what was written is damage.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision, Write};
 use sqlx::Row as _;
@@ -15,7 +17,7 @@ pub(super) struct WriteRow<'a> {
     pub(super) kind: &'a str,
     pub(super) id: &'a str,
     pub(super) op: &'static str,
-    pub(super) body: Option<&'a str>,
+    pub(super) body: Option<Cow<'a, str>>,
     pub(super) checksum: i64,
 }
 
@@ -23,15 +25,15 @@ impl<'a> WriteRow<'a> {
     /// The rows of writes that stand at these revisions and positions.
     pub(super) fn of(writes: &'a [Write], places: impl Iterator<Item = (Revision, usize)>) -> Vec<Self> {
         let row = |(write, (revision, position)): (&'a Write, (Revision, usize))| {
-            let body = write.op.body().map(Body::as_str);
+            let body = write.op.body().map(Body::text);
             Self {
                 revision: number(revision.0),
                 position: number(position as u64),
                 kind: write.kind.as_str(),
                 id: write.id.as_str(),
                 op: write.op.name(),
+                checksum: checksum(&write.kind, &write.id, body.as_deref()),
                 body,
-                checksum: checksum(&write.kind, &write.id, body),
             }
         };
         writes.iter().zip(places).map(row).collect()

@@ -78,10 +78,10 @@ async fn run(connection: &mut Connection, change: &Change, script: &'static str)
     Ok(told.iter().map(|row| rows::column::<bool>(row, "moved")).collect::<Result<Vec<_>, _>>()? == [true])
 }
 
-fn json<'a>(rows: &[rows::WriteRow<'a>]) -> Result<String, StoreError> {
-    let values = |row: &rows::WriteRow<'a>| {
-        let rows::WriteRow { revision, position, kind, id, op, body, checksum } = *row;
-        (revision, position, kind, id, op, body, checksum)
+fn json<'a>(rows: &'a [rows::WriteRow<'_>]) -> Result<String, StoreError> {
+    let values = |row: &'a rows::WriteRow<'_>| {
+        let rows::WriteRow { revision, position, kind, id, op, body, checksum } = row;
+        (revision, position, kind, id, op, body.as_deref(), checksum)
     };
     serde_json::to_string(&rows.iter().map(values).collect::<Vec<_>>())
         .map_err(|error| StoreError::Corrupt(error.to_string()))
