@@ -115,7 +115,7 @@ impl Snapshot {
         let mut list = List::with_capacity(
             resolved.iter().map(|(_, it)| it.plain.len()).sum::<usize>()
                 + resolved.len() * (cluster.identity().len() + FRAME)
-                + cluster.served_len(),
+                + if ty.patchable { cluster.served_len() } else { 0 },
         );
         self.each_input(cluster, ty, &resolved, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, Some(cluster.identity()))
