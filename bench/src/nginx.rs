@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -90,8 +91,12 @@ fn fetch(folder: &Path, server: &Server, names: &[String]) {
 fn configuration(address: &str, files: u64) -> String {
     let limit = most_files(files + SPARE);
     let cached = limit.saturating_sub(SPARE);
+    // The files are where only their owner may look, and nginx of root would look as somebody else.
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let user = if is_root { "user root;" } else { "" };
     format!(
         "daemon off;
+{user}
 worker_processes 1;
 worker_rlimit_nofile {limit};
 pid nginx.pid;
