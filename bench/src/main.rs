@@ -31,7 +31,6 @@ mod plan;
 mod polls;
 mod replicas;
 mod report;
-mod rows;
 mod seeded;
 mod server;
 mod start;
