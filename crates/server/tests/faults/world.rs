@@ -19,6 +19,7 @@ use crate::server::{Server, block_on};
 
 pub(crate) const CLUSTERS: usize = 12;
 const NAMESPACES: usize = 400;
+const PAUSE: Duration = Duration::from_millis(10);
 const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
 
 /// A fleet in which every cluster has one namespace and one component.
@@ -153,7 +154,7 @@ pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<Report> {
     reports
 }
 
-/// Changes that only add, one after another, until it is told to stop.
+/// Changes that take nothing away, one after another, until it is told to stop.
 pub(crate) struct Writing {
     over: Arc<AtomicBool>,
     done: Arc<Mutex<Vec<(u64, String)>>>,
@@ -163,22 +164,25 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Gives clusters one namespace after another, by these servers in turn. What is refused is tried again.
+    /// Gives clusters one namespace after another, by these servers in turn; once they have them all, relabels those.
+    /// What is refused is tried again. It pauses after each: who writes without end leaves others no revision of their own.
     pub(crate) fn start(addresses: Vec<String>) -> Self {
         let (over, done) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (made, refused) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let writer = thread::spawn({
             let (over, done, made, refused) = (over.clone(), done.clone(), made.clone(), refused.clone());
             move || {
-                let places =
-                    (1..NAMESPACES).flat_map(|namespace| (0..CLUSTERS).map(move |cluster| (cluster, namespace)));
-                for (turn, (cluster, namespace)) in places.enumerate() {
-                    let path = format!("/clusters/c{cluster}/namespaces/n{namespace}");
+                for turn in 0.. {
+                    let (path, body) = addition(turn);
                     let request = format!("request-{turn}");
                     let mut tries = 0;
-                    while !over.load(Ordering::Relaxed) {
+                    thread::sleep(PAUSE);
+                    loop {
+                        if over.load(Ordering::Relaxed) {
+                            return;
+                        }
                         let address = &addresses[turn % addresses.len()];
-                        if let Some(revision) = assign(address, &path, &request) {
+                        if let Some(revision) = put(address, &path, &body, &request) {
                             made.fetch_add(1, Ordering::Relaxed);
                             // What was refused may have been made all the same; then there was nothing to do now.
                             if tries == 0 {
@@ -188,7 +192,7 @@ impl Writing {
                         }
                         tries += 1;
                         refused.fetch_add(1, Ordering::Relaxed);
-                        thread::sleep(Duration::from_millis(20));
+                        thread::sleep(PAUSE);
                     }
                 }
             }
@@ -226,8 +230,19 @@ impl Drop for Writing {
     }
 }
 
+/// The path and the body of a change that takes nothing away. Each is a change.
+fn addition(turn: usize) -> (String, Value) {
+    let (namespace, cluster) = (1 + turn / CLUSTERS, turn % CLUSTERS);
+    if namespace < NAMESPACES {
+        (format!("/clusters/c{cluster}/namespaces/n{namespace}"), json!({}))
+    } else {
+        let id = format!("n{}", turn % NAMESPACES);
+        (format!("/namespaces/{id}"), json!({"id": id, "labels": {"turn": turn.to_string()}}))
+    }
+}
+
 /// The revision of the change, if it was acknowledged.
-fn assign(address: &str, path: &str, request: &str) -> Option<u64> {
+fn put(address: &str, path: &str, body: &Value, request: &str) -> Option<u64> {
     let config =
         ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(30)));
     let agent: ureq::Agent = config.build().into();
@@ -235,7 +250,7 @@ fn assign(address: &str, path: &str, request: &str) -> Option<u64> {
         .put(format!("http://{address}{path}"))
         .header("authorization", "Bearer write-token")
         .header("x-request-id", request)
-        .send("{}");
+        .send(body.to_string());
     let answer = answer.ok()?;
     if answer.status() == 503 {
         assert!(answer.headers().contains_key("retry-after"), "{path} is refused without a time to come back");
