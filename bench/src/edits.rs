@@ -1,7 +1,7 @@
 //! A change of the catalogue that reaches a third of the fleet: until it is acknowledged, and until the first poll that
 //! shows it has been answered.
 
-use std::{fmt::Write as _, time::Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -12,16 +12,15 @@ use crate::{
     fleet::{TYPES, cluster_dns, first_with, poll},
     machine::Core,
     report::Section,
+    rows::{self, Row},
     seeded::Seeded,
 };
 
 /// One on which nothing else depends.
 const COMPONENT: usize = 7;
 
-struct Edits(Vec<Row>);
-
 /// Times are in milliseconds from the moment in which the change was sent.
-struct Row {
+struct Edits {
     size: usize,
     /// Clusters that have the component.
     reached: usize,
@@ -31,11 +30,10 @@ struct Row {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    let large = bench.fleets.iter().filter(|fleet| fleet.size >= bench.plan.main);
-    Box::new(Edits(large.map(|fleet| measure(bench, fleet)).collect()))
+    rows::of(bench, bench.fleets.iter().filter(|fleet| fleet.size >= bench.plan.main), measure)
 }
 
-fn measure(bench: &Bench, fleet: &Seeded) -> Row {
+fn measure(bench: &Bench, fleet: &Seeded) -> Edits {
     let (server, _folder) = fleet.serve_changes(&bench.machine, Core::Any);
     let (mut operator, mut cluster) = (server.connect(), server.connect());
     let component = component_id(COMPONENT);
@@ -62,35 +60,35 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Row {
             }
         }
     }
-    Row { size: fleet.size, reached, acknowledged: Spread::new(acknowledged), seen: Spread::new(seen), polls }
+    Edits { size: fleet.size, reached, acknowledged: Spread::new(acknowledged), seen: Spread::new(seen), polls }
 }
 
-impl Section for Edits {
-    fn table(&self) -> String {
-        let mut table =
-            String::from("A change of a component of the catalogue (ms; median, and from the least to the most)\n\n");
+impl Row for Edits {
+    const TITLE: &'static str = "A change of a component of the catalogue (ms; median, and from the least to the most)";
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn heads() -> String {
         let heads = ["clusters", "have it", "acknowledged", "polled", "polls for it"];
         let [clusters, reached, acknowledged, polled, polls] = heads;
-        writeln!(table, "{clusters:>8} {reached:>8} {acknowledged:>30} {polled:>30} {polls:>12}").unwrap();
+        format!("{clusters:>8} {reached:>8} {acknowledged:>30} {polled:>30} {polls:>12}")
+    }
+
+    fn line(&self) -> String {
         let told = |spread: &Spread| format!("{:.2} ({:.2}-{:.2})", spread.median, spread.min, spread.max);
-        for row in &self.0 {
-            let (acknowledged, seen) = (told(&row.acknowledged), told(&row.seen));
-            writeln!(table, "{:>8} {:>8} {acknowledged:>30} {seen:>30} {:>12}", row.size, row.reached, row.polls)
-                .unwrap();
-        }
-        table
+        let (acknowledged, seen) = (told(&self.acknowledged), told(&self.seen));
+        format!("{:>8} {:>8} {acknowledged:>30} {seen:>30} {:>12}", self.size, self.reached, self.polls)
     }
 
     fn json(&self) -> Value {
-        let row = |row: &Row| {
-            json!({
-                "clusters": row.size,
-                "clusters_with_it": row.reached,
-                "acknowledged_ms": row.acknowledged.json(),
-                "first_poll_ms": row.seen.json(),
-                "polls": row.polls,
-            })
-        };
-        self.0.iter().map(row).collect()
+        json!({
+            "clusters": self.size,
+            "clusters_with_it": self.reached,
+            "acknowledged_ms": self.acknowledged.json(),
+            "first_poll_ms": self.seen.json(),
+            "polls": self.polls,
+        })
     }
 }

@@ -31,6 +31,7 @@ mod plan;
 mod polls;
 mod replicas;
 mod report;
+mod rows;
 mod seeded;
 mod server;
 mod start;

@@ -1,7 +1,7 @@
 //! What a server holds: after a restart, and after every cluster has asked for every type, without gzip over connections
 //! that are kept and with gzip over one for each poll.
 
-use std::{fmt::Write as _, fs};
+use std::fs;
 
 use serde_json::{Value, json};
 
@@ -11,14 +11,13 @@ use crate::{
     fleet::{TYPES, cluster_dns},
     machine::{Core, resident},
     report::{Section, Verdict},
+    rows::{self, Row},
     seeded::Seeded,
     wrk::{self, Manner, Order, Target},
 };
 
-struct Memory(Vec<Row>);
-
 /// All in MiB.
-struct Row {
+struct Holds {
     size: usize,
     restarted: f64,
     restarted_peak: f64,
@@ -29,10 +28,10 @@ struct Row {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    Box::new(Memory(bench.fleets.iter().map(|fleet| measure(bench, fleet)).collect()))
+    rows::of(bench, bench.fleets.iter(), measure)
 }
 
-fn measure(bench: &Bench, fleet: &Seeded) -> Row {
+fn measure(bench: &Bench, fleet: &Seeded) -> Holds {
     let names: Vec<_> = (0..fleet.size).map(cluster_dns).collect();
     let file = fleet.folder.join("all");
     fs::write(&file, names.join("\n")).unwrap();
@@ -49,49 +48,44 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Row {
     }
     let (loaded, loaded_peak) = resident(server.pid());
     let database = fs::metadata(fleet.folder.join("fleet.db")).unwrap().len() as f64 / f64::from(1 << 20);
-    Row { size: fleet.size, restarted, restarted_peak, loaded, loaded_peak, database }
+    Holds { size: fleet.size, restarted, restarted_peak, loaded, loaded_peak, database }
 }
 
-impl Section for Memory {
-    fn table(&self) -> String {
-        let mut table = String::from("Memory (RSS in MiB; the most it ever was in brackets)\n\n");
-        writeln!(table, "{:>8} {:>20} {:>20} {:>20}", "clusters", "after a restart", "after load", "database on disk")
-            .unwrap();
-        for row in &self.0 {
-            writeln!(
-                table,
-                "{:>8} {:>11.1} ({:>6.1}) {:>11.1} ({:>6.1}) {:>20.1}",
-                row.size, row.restarted, row.restarted_peak, row.loaded, row.loaded_peak, row.database
-            )
-            .unwrap();
-        }
-        table
+impl Row for Holds {
+    const TITLE: &'static str = "Memory (RSS in MiB; the most it ever was in brackets)";
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn heads() -> String {
+        format!("{:>8} {:>20} {:>20} {:>20}", "clusters", "after a restart", "after load", "database on disk")
+    }
+
+    fn line(&self) -> String {
+        let Self { size, restarted, restarted_peak, loaded, loaded_peak, database } = self;
+        format!(
+            "{size:>8} {restarted:>11.1} ({restarted_peak:>6.1}) {loaded:>11.1} ({loaded_peak:>6.1}) {database:>20.1}"
+        )
     }
 
     fn json(&self) -> Value {
-        let row = |row: &Row| {
-            json!({
-                "clusters": row.size,
-                "restarted_mib": rounded(row.restarted),
-                "restarted_peak_mib": rounded(row.restarted_peak),
-                "loaded_mib": rounded(row.loaded),
-                "loaded_peak_mib": rounded(row.loaded_peak),
-                "database_mib": rounded(row.database),
-            })
-        };
-        self.0.iter().map(row).collect()
+        json!({
+            "clusters": self.size,
+            "restarted_mib": rounded(self.restarted),
+            "restarted_peak_mib": rounded(self.restarted_peak),
+            "loaded_mib": rounded(self.loaded),
+            "loaded_peak_mib": rounded(self.loaded_peak),
+            "database_mib": rounded(self.database),
+        })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
-        let most = |row: &Row| match row.size {
-            10_000 => Some(64.0),
-            100_000 => Some(512.0),
-            _ => None,
+    fn verdicts(&self, _: bool) -> Vec<Verdict> {
+        let most = match self.size {
+            10_000 => 64.0,
+            100_000 => 512.0,
+            _ => return Vec::new(),
         };
-        let verdict = |row: &Row| {
-            let what = format!("RSS after load at {} clusters", row.size);
-            Some(Verdict::at_most(what, row.loaded, most(row)?, "MiB"))
-        };
-        self.0.iter().filter_map(verdict).collect()
+        vec![Verdict::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
     }
 }

@@ -1,7 +1,6 @@
 //! From the start of the process to ready, beside the time in which `sqlite3` reads the same rows and throws them away.
 
 use std::{
-    fmt::Write as _,
     process::{Command, Stdio},
     time::Instant,
 };
@@ -12,18 +11,13 @@ use crate::{
     Bench,
     figures::{Spread, grouped, milliseconds, rounded},
     machine::Core,
-    plan::Plan,
     report::{Section, Verdict},
+    rows::{self, Row},
     seeded::Seeded,
 };
 
-struct Start {
-    rows: Vec<Row>,
-    plan: Plan,
-}
-
 /// All in milliseconds.
-struct Row {
+struct Starts {
     size: usize,
     ready: Spread,
     sqlite: Spread,
@@ -32,11 +26,10 @@ struct Row {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    let rows = bench.fleets.iter().map(|fleet| measure(bench, fleet)).collect();
-    Box::new(Start { rows, plan: bench.plan.clone() })
+    rows::of(bench, bench.fleets.iter(), measure)
 }
 
-fn measure(bench: &Bench, fleet: &Seeded) -> Row {
+fn measure(bench: &Bench, fleet: &Seeded) -> Starts {
     let (mut ready, mut sqlite) = (Vec::new(), Vec::new());
     for _ in 0..bench.plan.repetitions {
         sqlite.push(read(fleet));
@@ -45,7 +38,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Row {
         server.stop();
     }
     let seeding = milliseconds(fleet.seeding);
-    Row { size: fleet.size, ready: Spread::new(ready), sqlite: Spread::new(sqlite), seeding }
+    Starts { size: fleet.size, ready: Spread::new(ready), sqlite: Spread::new(sqlite), seeding }
 }
 
 fn read(fleet: &Seeded) -> f64 {
@@ -61,52 +54,43 @@ fn read(fleet: &Seeded) -> f64 {
     taken
 }
 
-impl Row {
+impl Starts {
     fn ratio(&self) -> f64 {
         self.ready.median / self.sqlite.median
     }
 }
 
-impl Section for Start {
-    fn table(&self) -> String {
-        let mut table = String::from("Start (ms; median, and from the least to the most)\n\n");
+impl Row for Starts {
+    const TITLE: &'static str = "Start (ms; median, and from the least to the most)";
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn heads() -> String {
         let heads = ["clusters", "to ready", "sqlite3 reads the rows", "x", "seeding"];
         let [clusters, ready, sqlite, ratio, seeding] = heads;
-        writeln!(table, "{clusters:>8} {ready:>30} {sqlite:>30} {ratio:>6} {seeding:>10}").unwrap();
-        for row in &self.rows {
-            let told = |spread: &Spread| format!("{:.1} ({:.1}-{:.1})", spread.median, spread.min, spread.max);
-            writeln!(
-                table,
-                "{:>8} {:>30} {:>30} {:>6.2} {:>10}",
-                row.size,
-                told(&row.ready),
-                told(&row.sqlite),
-                row.ratio(),
-                grouped(row.seeding)
-            )
-            .unwrap();
-        }
-        table
+        format!("{clusters:>8} {ready:>30} {sqlite:>30} {ratio:>6} {seeding:>10}")
+    }
+
+    fn line(&self) -> String {
+        let told = |spread: &Spread| format!("{:.1} ({:.1}-{:.1})", spread.median, spread.min, spread.max);
+        let (ready, sqlite, seeding) = (told(&self.ready), told(&self.sqlite), grouped(self.seeding));
+        format!("{:>8} {ready:>30} {sqlite:>30} {:>6.2} {seeding:>10}", self.size, self.ratio())
     }
 
     fn json(&self) -> Value {
-        let row = |row: &Row| {
-            json!({
-                "clusters": row.size,
-                "ready_ms": row.ready.json(),
-                "sqlite3_ms": row.sqlite.json(),
-                "ratio": rounded(row.ratio()),
-                "seeding_ms": rounded(row.seeding),
-            })
-        };
-        self.rows.iter().map(row).collect()
+        json!({
+            "clusters": self.size,
+            "ready_ms": self.ready.json(),
+            "sqlite3_ms": self.sqlite.json(),
+            "ratio": rounded(self.ratio()),
+            "seeding_ms": rounded(self.seeding),
+        })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
-        let verdict = |row: &Row| {
-            let what = format!("start to ready at {} clusters, beside sqlite3 reading the rows", row.size);
-            Verdict::at_most(what, row.ratio(), 2.0, "x")
-        };
-        self.rows.iter().filter(|row| row.size == self.plan.main).map(verdict).collect()
+    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
+        let what = format!("start to ready at {} clusters, beside sqlite3 reading the rows", self.size);
+        is_main.then(|| Verdict::at_most(what, self.ratio(), 2.0, "x")).into_iter().collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Single writes, beside a bare loop that commits one row of the same size to a SQLite file in the same folder, and one
 //! patch of the whole fleet, beside as many single writes.
 
-use std::{fmt::Write as _, path::Path, time::Instant};
+use std::{path::Path, time::Instant};
 
 use serde_json::{Value, json};
 use sqlx::{
@@ -16,8 +16,8 @@ use crate::{
     fleet::cluster_id,
     http::Connection,
     machine::Core,
-    plan::Plan,
     report::{Section, Verdict},
+    rows::{self, Row},
     seeded::Seeded,
 };
 
@@ -25,11 +25,6 @@ use crate::{
 const STRIDE: usize = 7_919;
 
 struct Writes {
-    rows: Vec<Row>,
-    plan: Plan,
-}
-
-struct Row {
     size: usize,
     /// Bytes of a cluster's document.
     bytes: usize,
@@ -41,8 +36,7 @@ struct Row {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    let rows = bench.fleets.iter().map(|fleet| measure(bench, fleet)).collect();
-    Box::new(Writes { rows, plan: bench.plan.clone() })
+    rows::of(bench, bench.fleets.iter(), measure)
 }
 
 /// Something else every time: how many replicas a component has that every cluster has.
@@ -50,7 +44,7 @@ pub(crate) fn replicas(turn: usize) -> String {
     json!({"patches": {component_id(BASE): {"replicaCount": (turn + 10).to_string()}}}).to_string()
 }
 
-fn measure(bench: &Bench, fleet: &Seeded) -> Row {
+fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let writes = if bench.plan.smoke { 20 } else { 200 };
     let (server, folder) = fleet.serve_changes(&bench.machine, Core::Any);
     let mut connection = server.connect();
@@ -76,7 +70,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Row {
         (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, 10_000 + turn));
     let bulk_ms = Spread::new(bulk_ms);
     let times = Times::new(times);
-    Row {
+    Writes {
         size: fleet.size,
         bytes,
         per_second: Spread::new(per_second),
@@ -119,7 +113,7 @@ async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
     }
 }
 
-impl Row {
+impl Writes {
     fn ratio(&self) -> f64 {
         self.per_second.median / self.bare_per_second.median
     }
@@ -130,63 +124,54 @@ impl Row {
     }
 }
 
-impl Section for Writes {
-    fn table(&self) -> String {
-        let mut table = String::from(
-            "Durable writes, beside a bare SQLite loop that commits one row of the same size, and a patch of all clusters\n\n",
-        );
+impl Row for Writes {
+    const TITLE: &'static str =
+        "Durable writes, beside a bare SQLite loop that commits one row of the same size, and a patch of all clusters";
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn heads() -> String {
         let heads =
             ["clusters", "bytes", "writes/s", "p50 ms", "p99 ms", "bare commits/s", "x", "all, ms", "x one by one"];
         let [clusters, bytes, rate, p50, p99, bare, ratio, bulk, bulk_ratio] = heads;
-        writeln!(
-            table,
+        format!(
             "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {bulk:>25} {bulk_ratio:>12}"
         )
-        .unwrap();
+    }
+
+    fn line(&self) -> String {
         let told =
             |spread: &Spread| format!("{} ({}-{})", grouped(spread.median), grouped(spread.min), grouped(spread.max));
-        for row in &self.rows {
-            writeln!(
-                table,
-                "{:>8} {:>6} {:>21} {:>7.2} {:>7.2} {:>21} {:>5.2} {:>25} {:>12.1}",
-                row.size,
-                row.bytes,
-                told(&row.per_second),
-                row.median_ms,
-                row.p99_ms,
-                told(&row.bare_per_second),
-                row.ratio(),
-                told(&row.bulk_ms),
-                row.bulk_ratio()
-            )
-            .unwrap();
-        }
-        table
+        let (rate, bare, bulk) = (told(&self.per_second), told(&self.bare_per_second), told(&self.bulk_ms));
+        let Self { size, bytes, median_ms, p99_ms, .. } = self;
+        let (ratio, bulk_ratio) = (self.ratio(), self.bulk_ratio());
+        format!(
+            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
+        )
     }
 
     fn json(&self) -> Value {
-        let row = |row: &Row| {
-            json!({
-                "clusters": row.size,
-                "document_bytes": row.bytes,
-                "writes_per_second": row.per_second.json(),
-                "write_p50_ms": rounded(row.median_ms),
-                "write_p99_ms": rounded(row.p99_ms),
-                "bare_commits_per_second": row.bare_per_second.json(),
-                "ratio": rounded(row.ratio()),
-                "patch_of_all_ms": row.bulk_ms.json(),
-                "one_by_one_ratio": rounded(row.bulk_ratio()),
-            })
-        };
-        self.rows.iter().map(row).collect()
+        json!({
+            "clusters": self.size,
+            "document_bytes": self.bytes,
+            "writes_per_second": self.per_second.json(),
+            "write_p50_ms": rounded(self.median_ms),
+            "write_p99_ms": rounded(self.p99_ms),
+            "bare_commits_per_second": self.bare_per_second.json(),
+            "ratio": rounded(self.ratio()),
+            "patch_of_all_ms": self.bulk_ms.json(),
+            "one_by_one_ratio": rounded(self.bulk_ratio()),
+        })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
-        let verdicts = |row: &Row| {
-            let writes = format!("durable writes/s at {} clusters, beside a bare SQLite loop", row.size);
-            let bulk = format!("a patch of {} clusters, as many times as fast as one by one", row.size);
-            [Verdict::at_least(writes, row.ratio(), 0.5, "x"), Verdict::at_least(bulk, row.bulk_ratio(), 100.0, "x")]
-        };
-        self.rows.iter().filter(|row| row.size == self.plan.main).flat_map(verdicts).collect()
+    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
+        if !is_main {
+            return Vec::new();
+        }
+        let writes = format!("durable writes/s at {} clusters, beside a bare SQLite loop", self.size);
+        let bulk = format!("a patch of {} clusters, as many times as fast as one by one", self.size);
+        vec![Verdict::at_least(writes, self.ratio(), 0.5, "x"), Verdict::at_least(bulk, self.bulk_ratio(), 100.0, "x")]
     }
 }

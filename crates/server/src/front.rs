@@ -64,8 +64,10 @@ impl Front {
         let fleet = fleet.as_ref()?;
         let cluster = fleet.cluster_at(dns).ok()?;
         let now = app.clock.now();
+        let polls = app.polls.of(cluster, now);
         let encoding = Encoding::asked(request.headers());
-        let mut response = poll_answer(app, fleet, cluster, ty, empty, encoding, now).ok()?;
+        let mut response = poll_answer(app, &polls, fleet, cluster, ty, empty, encoding).ok()?;
+        polls.count(ty, now);
         response.headers_mut().insert(observe::REQUEST_ID, app.request_ids.of(request.headers(), now));
         app.metrics.answered_poll(app.clock.uptime().saturating_sub(start));
         Some(response)

@@ -68,7 +68,10 @@ impl Log {
     /// The digest of the change that is prepared for a point, and whether the store is known to have it. If it is not, and
     /// the log is there, the change was made.
     pub(crate) fn prepared_for(&self, point: &Point) -> Option<(Digest, bool)> {
-        self.prepared().as_ref().filter(|it| it.change.parent == point.digest).map(|it| (it.change.digest, it.made))
+        let mut prepared = self.prepared();
+        // What was seen by another way, or never was, is not kept.
+        drop(prepared.take_if(|it| it.change.revision <= point.revision));
+        prepared.as_ref().filter(|it| it.change.parent == point.digest).map(|it| (it.change.digest, it.made))
     }
 
     /// Takes what was prepared, if it is the change of this digest. It is kept for nobody else.

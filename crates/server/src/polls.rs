@@ -68,16 +68,6 @@ impl Polls {
         Self { of_clusters: papaya::HashMap::new(), types, taken: Arc::default() }
     }
 
-    /// Counts a poll of a cluster that is in the fleet.
-    pub(crate) fn count(&self, cluster: &Cluster, ty: &ResourceType, now: Timestamp) -> Arc<OfCluster> {
-        let polls = self.of(cluster, now);
-        if let Some(of_type) = polls.of_types.get(ty.position) {
-            of_type.count.fetch_add(1, Ordering::Relaxed);
-        }
-        polls.last.store(now.as_second(), Ordering::Relaxed);
-        polls
-    }
-
     /// What is known of a cluster; if nothing is, it is waited for from now on.
     pub(crate) fn of(&self, cluster: &Cluster, now: Timestamp) -> Arc<OfCluster> {
         let known = self.of_clusters.pin();
@@ -117,6 +107,14 @@ impl Polls {
 }
 
 impl OfCluster {
+    /// Counts a poll.
+    pub(crate) fn count(&self, ty: &ResourceType, now: Timestamp) {
+        if let Some(of_type) = self.of_types.get(ty.position) {
+            of_type.count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.wait(now);
+    }
+
     /// How many, by the type's position.
     pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
         self.of_types.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
@@ -127,7 +125,7 @@ impl OfCluster {
         self.last.load(Ordering::Relaxed)
     }
 
-    /// Waits for it anew.
+    /// Waits for the next one from now on.
     pub(crate) fn wait(&self, now: Timestamp) {
         self.last.store(now.as_second(), Ordering::Relaxed);
     }

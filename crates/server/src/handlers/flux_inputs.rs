@@ -7,11 +7,15 @@ use axum::{
 };
 use fleet::{Cluster, Empty, Refusal, Snapshot};
 use http_body_util::Full;
-use jiff::Timestamp;
 use model::ResourceType;
 
 use super::{EmptyAs, Segments, send};
-use crate::{App, access::ReadAccess, failure::Failure, polls::Sent};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::Failure,
+    polls::{OfCluster, Sent},
+};
 
 pub(crate) async fn flux_inputs(
     _: ReadAccess,
@@ -25,8 +29,10 @@ pub(crate) async fn flux_inputs(
     })?;
     let fleet = app.snapshot()?;
     let cluster = fleet.cluster_at(&dns)?;
-    let encoding = Encoding::asked(&headers);
-    Ok(poll_answer(&app, &fleet, cluster, ty, empty, encoding, app.clock.now())?)
+    let polls = app.polls.of(cluster, app.clock.now());
+    // Refused or not, the cluster has polled.
+    polls.count(ty, app.clock.now());
+    Ok(poll_answer(&app, &polls, &fleet, cluster, ty, empty, Encoding::asked(&headers))?)
 }
 
 /// How an answer may be encoded.
@@ -50,20 +56,19 @@ impl Encoding {
     }
 }
 
-/// Counts a poll, and answers it.
+/// The answer to a poll, as the client wants it.
 pub(crate) fn poll_answer(
     app: &App,
+    polls: &OfCluster,
     fleet: &Snapshot,
     cluster: &Cluster,
     ty: &ResourceType,
     empty: Empty,
     encoding: Encoding,
-    now: Timestamp,
 ) -> Result<Response<Full<Bytes>>, Refusal> {
-    let polls = app.polls.count(cluster, ty, now);
     let plain = || Ok(fleet.inputs(cluster, ty, empty)?.body.into());
     match encoding {
         Encoding::Identity => Ok(send(Sent::Plain(plain()?))),
-        Encoding::Gzip => app.polls.zipped(&polls, ty, fleet.stamp(cluster, ty), plain).map(send),
+        Encoding::Gzip => app.polls.zipped(polls, ty, fleet.stamp(cluster, ty), plain).map(send),
     }
 }

@@ -130,3 +130,17 @@ fn every_poll_has_an_id_and_is_counted_once() {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
 }
+
+#[test]
+fn a_poll_that_is_refused_is_counted_once_too() {
+    let large: Vec<_> =
+        (0..5).map(|at| json!({"id": format!("large-{at}"), "annotations": {"x": "y".repeat(200_000)}})).collect();
+    let references: Vec<_> = large.iter().map(|it| json!({"id": it["id"]})).collect();
+    let one =
+        json!({"cluster_name": "one", "cluster_dns": "one.example", "environment": "dev", "namespaces": references});
+    let server = Server::seeded(&json!({"namespaces": large, "clusters": [one]}));
+    assert_eq!(server.get(PATH).json()["code"], "answer-too-large");
+    let metrics = server.get_open("/metrics").body;
+    let line = r#"flux_resourceset_polls_total{cluster="one",type="namespaces"} 1"#;
+    assert!(metrics.contains(line), "{metrics}");
+}

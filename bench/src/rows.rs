@@ -1,0 +1,55 @@
+//! Sections that are a table with a row for each size of fleet.
+
+use serde_json::Value;
+
+use crate::{
+    Bench,
+    report::{Section, Verdict},
+    seeded::Seeded,
+};
+
+/// What was measured with one fleet.
+pub(crate) trait Row {
+    /// What the table is about.
+    const TITLE: &'static str;
+
+    /// Clusters of the fleet.
+    fn size(&self) -> usize;
+    fn heads() -> String;
+    fn line(&self) -> String;
+    fn json(&self) -> Value;
+
+    /// How its figures stand to what they should be, where something is asked of a fleet of this size or of the main one.
+    fn verdicts(&self, _is_main: bool) -> Vec<Verdict> {
+        Vec::new()
+    }
+}
+
+struct Rows<R> {
+    rows: Vec<R>,
+    main: usize,
+}
+
+/// Measures with fleets, one after the other.
+pub(crate) fn of<'a, R: Row + 'static>(
+    bench: &Bench,
+    fleets: impl Iterator<Item = &'a Seeded>,
+    measure: fn(&Bench, &Seeded) -> R,
+) -> Box<dyn Section> {
+    Box::new(Rows { rows: fleets.map(|fleet| measure(bench, fleet)).collect(), main: bench.plan.main })
+}
+
+impl<R: Row> Section for Rows<R> {
+    fn table(&self) -> String {
+        let lines: Vec<_> = self.rows.iter().map(R::line).collect();
+        format!("{}\n\n{}\n{}\n", R::TITLE, R::heads(), lines.join("\n"))
+    }
+
+    fn json(&self) -> Value {
+        self.rows.iter().map(R::json).collect()
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        self.rows.iter().flat_map(|row| row.verdicts(row.size() == self.main)).collect()
+    }
+}
