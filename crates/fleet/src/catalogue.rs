@@ -31,6 +31,8 @@ impl Version {
 pub(crate) struct Catalogue {
     places: OrdMap<Id, Place>,
     entries: Slots<Entry>,
+    /// How many definitions there are, and how long their plain inputs are together.
+    sizes: (usize, usize),
     /// Whether definitions depend on one another in a circle.
     pub(crate) circular: bool,
     /// Changes with everything here that answers are made of.
@@ -48,7 +50,13 @@ pub(crate) struct Entry {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self { places: OrdMap::new(), entries: Slots::default(), circular: false, version: Version::new() }
+        Self {
+            places: OrdMap::new(),
+            entries: Slots::default(),
+            sizes: (0, 0),
+            circular: false,
+            version: Version::new(),
+        }
     }
 }
 
@@ -59,6 +67,11 @@ impl Catalogue {
 
     pub(crate) fn find(&self, id: &str) -> Option<&Entry> {
         self.at(*self.places.get(id)?)
+    }
+
+    /// How long a plain input is as a rule.
+    pub(crate) fn mean_len(&self) -> usize {
+        self.sizes.1.checked_div(self.sizes.0).unwrap_or_default()
     }
 
     /// The places of all definitions.
@@ -94,7 +107,13 @@ impl Catalogue {
             None if definition.is_some() => self.enter(id.clone()),
             None => return None,
         };
+        if let Some(new) = &definition {
+            self.sizes = (self.sizes.0 + 1, self.sizes.1 + new.plain.len());
+        }
         let before = std::mem::replace(&mut self.entries.get_mut(place)?.definition, definition);
+        if let Some(old) = &before {
+            self.sizes = (self.sizes.0 - 1, self.sizes.1 - old.plain.len());
+        }
         self.tidy(place);
         before
     }

@@ -3,7 +3,7 @@
 use model::{Document, ResourceType, Value, prune_nulls};
 
 use crate::{
-    merge::{self, Field, Members},
+    merge::{Members, Shape},
     order::Delivery,
     snapshot::SnapshotError,
 };
@@ -13,8 +13,8 @@ use crate::{
 pub struct Definition {
     /// Its document.
     pub document: Document,
-    /// What it says beside the id; null says nothing.
-    pub(crate) fields: Box<[Field]>,
+    /// What it says; null says nothing.
+    pub(crate) shape: Shape,
     /// The input of a cluster that says nothing beside the id, as members of a JSON object. Written down once, here,
     /// and not for every poll: most references say nothing.
     pub(crate) plain: Box<str>,
@@ -36,10 +36,10 @@ impl Definition {
         let list = ty.ordered_by.as_ref().and_then(|field| fields.get(field)).and_then(Value::as_array);
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
         let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
-        let fields = merge::defined(ty, &fields);
+        let shape = Shape::of(ty, &document.id, &fields);
         let mut plain = String::new();
-        merge::write(&mut plain, ty, document.id.as_str(), &fields, &Members::default());
-        Ok(Self { document, fields, plain: plain.into(), depends_on, delivery })
+        shape.write(&mut plain, &Members::default());
+        Ok(Self { document, shape, plain: plain.into(), depends_on, delivery })
     }
 
     /// Whether Flux orders another version of the definition in the same way.

@@ -3,7 +3,7 @@
 //! A poll gathers text. What does not depend on the poll was written down when its document was read: the plain input
 //! of each definition, the patches and the identity of each cluster. Only a reference that overrides something is merged
 //! anew, of texts too. References are numbers of places in the catalogue, so no name is compared; the answer is written
-//! once, into memory of the right size.
+//! once.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ use model::{
 };
 
 use crate::{
-    Cluster, Definition, Reference, Snapshot, SnapshotError,
-    catalogue::Version,
+    Answer, Cluster, Definition, Snapshot, SnapshotError,
+    answer::List,
+    catalogue::{Catalogue, Version},
     cluster::Patches,
-    merge::{self, Members},
+    merge::Members,
     order::Order,
 };
 
@@ -33,13 +34,6 @@ pub enum Empty {
     Bare,
     /// As one record that says so, for cluster sides on which an absence never deletes.
     Explicit,
-}
-
-/// A body that may be sent with status 200.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// `{"inputs":[…]}`
-    pub body: Vec<u8>,
 }
 
 /// Why there is no answer. An error status makes Flux keep what it has.
@@ -111,13 +105,10 @@ impl Snapshot {
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        let resolved = self.resolve(cluster, ty)?;
-        let mut list = List::with_capacity(
-            resolved.iter().map(|(_, it)| it.plain.len()).sum::<usize>()
-                + resolved.len() * (cluster.identity().len() + FRAME)
-                + if ty.patchable { cluster.served_len() } else { 0 },
-        );
-        self.each_input(cluster, ty, &resolved, |_, input| list.push(|text| input.write(text)))?;
+        let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.identity().len() + FRAME;
+        let patches = if ty.patchable { cluster.served_len() } else { 0 };
+        let mut list = List::with_capacity(cluster.places(ty.position).len() * each + patches);
+        self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, Some(cluster.identity()))
     }
 
@@ -130,8 +121,7 @@ impl Snapshot {
     /// The JSON text of each input of a type for a cluster.
     pub(crate) fn input_texts(&self, cluster: &Cluster, ty: &ResourceType) -> Result<BTreeMap<Id, String>, Refusal> {
         let mut texts = BTreeMap::new();
-        let resolved = self.resolve(cluster, ty)?;
-        self.each_input(cluster, ty, &resolved, |id, input| {
+        self.each_input(cluster, ty, |id, input| {
             let mut text = String::new();
             input.write(&mut text);
             texts.insert(id.clone(), text);
@@ -139,10 +129,15 @@ impl Snapshot {
         Ok(texts)
     }
 
-    /// The references of a live cluster whose definitions are there.
-    fn resolve<'a>(&'a self, cluster: &'a Cluster, ty: &ResourceType) -> Result<Vec<Resolved<'a>>, Refusal> {
+    /// Puts the inputs of a live cluster together, one after the other.
+    fn each_input<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        ty: &'a ResourceType,
+        mut take: impl FnMut(&'a Id, Input<'_>),
+    ) -> Result<(), Refusal> {
         if !cluster.is_live() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         if let Some(twice) = cluster.twice(ty.position).and_then(|place| self.catalogue(ty)?.at(place)) {
             return Err(Refusal::DuplicateInput(twice.id.to_string()));
@@ -155,33 +150,17 @@ impl Snapshot {
         {
             return Err(Refusal::UnreadList(list.to_string()));
         }
-        let mut resolved = Vec::with_capacity(places.len());
+        let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
+        let order = ty.ordered_by.as_ref().map(|_| Order { fleet: self, cluster, ty, circular });
         let mut seen = 0;
         for (reference, definition) in self.references(cluster, ty) {
             seen += 1;
-            match definition {
-                Some(definition) => resolved.push((reference, definition)),
-                None if self.is_stranger(reference.id) => return Err(Refusal::UnreadDefinition(reference.id.clone())),
-                None => {}
-            }
-        }
-        if seen != places.len() {
-            let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
-            return Err(lost.into());
-        }
-        Ok(resolved)
-    }
-
-    fn each_input<'a>(
-        &'a self,
-        cluster: &'a Cluster,
-        ty: &'a ResourceType,
-        resolved: &[Resolved<'a>],
-        mut take: impl FnMut(&'a Id, Input<'_>),
-    ) -> Result<(), Refusal> {
-        let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
-        let order = ty.ordered_by.as_ref().map(|_| Order { resolved, circular });
-        for (reference, definition) in resolved {
+            let Some(definition) = definition else {
+                if self.is_stranger(reference.id) {
+                    return Err(Refusal::UnreadDefinition(reference.id.clone()));
+                }
+                continue;
+            };
             let patches = match reference.patches {
                 None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
                 Some(Patches { refused: Some(error), .. }) => {
@@ -191,7 +170,11 @@ impl Snapshot {
             };
             let said = reference.fields.map(serde_json::from_str).transpose();
             let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
-            take(reference.id, Input { ty, definition, said, patches, order: order.as_ref(), cluster });
+            take(reference.id, Input { definition, said, patches, order: order.as_ref(), cluster });
+        }
+        if seen != places.len() {
+            let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
+            return Err(lost.into());
         }
         Ok(())
     }
@@ -215,9 +198,6 @@ impl Snapshot {
     }
 }
 
-/// A reference, and what it refers to.
-type Resolved<'a> = (Reference<'a>, &'a Definition);
-
 /// What an answer is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -230,7 +210,6 @@ const FRAME: usize = 96;
 
 /// One input, as what it is put together from.
 struct Input<'a> {
-    ty: &'a ResourceType,
     definition: &'a Definition,
     said: Option<Members<'a>>,
     patches: Option<&'a str>,
@@ -241,11 +220,9 @@ struct Input<'a> {
 impl Input<'_> {
     fn write(&self, text: &mut String) {
         text.push('{');
-        match (&self.said, self.definition) {
-            (None, definition) => text.push_str(&definition.plain),
-            (Some(said), Definition { document, fields, .. }) => {
-                merge::write(text, self.ty, document.id.as_str(), fields, said);
-            }
+        match &self.said {
+            None => text.push_str(&self.definition.plain),
+            Some(said) => self.definition.shape.write(text, said),
         }
         if let Some(patches) = self.patches {
             text.push(',');
@@ -264,49 +241,5 @@ impl Input<'_> {
         text.push_str(",\"cluster\":");
         text.push_str(self.cluster.identity());
         text.push('}');
-    }
-}
-
-/// An answer in the making.
-struct List {
-    text: String,
-    count: usize,
-}
-
-impl List {
-    fn with_capacity(bytes: usize) -> Self {
-        let mut text = String::with_capacity(bytes + FRAME);
-        text.push_str("{\"inputs\":[");
-        Self { text, count: 0 }
-    }
-
-    fn push(&mut self, write: impl FnOnce(&mut String)) {
-        if self.count > 0 {
-            self.text.push(',');
-        }
-        self.count += 1;
-        write(&mut self.text);
-    }
-
-    /// Checks the whole against what Flux takes.
-    fn seal(mut self, empty: Empty, cluster: Option<&str>) -> Result<Answer, Refusal> {
-        if self.count == 0 && empty == Empty::Explicit {
-            self.push(|text| {
-                text.push_str("{\"id\":\"none\",\"none\":true");
-                if let Some(cluster) = cluster {
-                    text.push_str(",\"cluster\":");
-                    text.push_str(cluster);
-                }
-                text.push('}');
-            });
-        }
-        self.text.push_str("]}");
-        if self.count > MAX_INPUTS {
-            return Err(Refusal::TooManyInputs(self.count));
-        }
-        if self.text.len() > MAX_BYTES {
-            return Err(Refusal::TooLarge(self.text.len()));
-        }
-        Ok(Answer { body: self.text.into_bytes() })
     }
 }

@@ -7,6 +7,7 @@
 //! The served list is a delete command: Flux collects whatever is missing from it. So an answer is whole and checked,
 //! or there is none and a [`Refusal`] says why.
 
+mod answer;
 mod catalogue;
 mod cluster;
 mod cores;
@@ -22,10 +23,11 @@ mod review;
 mod slots;
 mod snapshot;
 
+pub use answer::Answer;
 pub use cluster::Cluster;
 pub use definition::Definition;
 pub use draft::{Draft, EditError};
-pub use inputs::{Answer, Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
+pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan};
 pub use problems::{Problem, Rule};
 pub use publish::{Reader, Writer, fleet};

@@ -7,30 +7,39 @@
 
 use std::{borrow::Cow, fmt};
 
-use model::{Map, ResourceType, Value};
+use model::{Id, Map, ResourceType, Value};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-/// A field of an object.
+/// What a definition comes to for a cluster that says nothing beside the id, as JSON text: each field where it is served.
 #[derive(Debug)]
-pub(crate) struct Field {
-    name: Box<str>,
-    /// `"name":value`
-    text: Box<str>,
+pub(crate) struct Shape {
+    /// `"id":"…"`
+    id: Box<str>,
+    fields: Box<[Field]>,
+    nests: Box<[Nest]>,
 }
 
-/// The fields that a definition says, over what the type says where it says nothing.
-pub(crate) fn defined(ty: &ResourceType, fields: &Map) -> Box<[Field]> {
-    let mut all = ty.defaults.clone();
-    all.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let field = |(name, value): (String, Value)| {
-        let text = format!("{}:{value}", Value::String(name.clone())).into();
-        Field { name: name.into(), text }
-    };
-    all.into_iter().map(field).collect()
+/// An object that takes some of the fields.
+#[derive(Debug)]
+struct Nest {
+    name: Box<str>,
+    /// `"name":{`
+    head: Box<str>,
+    /// All that it can take; the definition need not say them.
+    fields: Box<[Field]>,
+}
+
+#[derive(Debug)]
+struct Field {
+    name: Box<str>,
+    /// `"name":`, and the value behind it if there is one.
+    text: Box<str>,
+    /// Where the value begins.
+    value: usize,
 }
 
 /// The members of an object, each with the text of its value.
@@ -64,59 +73,88 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 #[serde(transparent)]
 pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// Writes the members of the input that fields and what a reference says beside them come to.
-pub(crate) fn write(text: &mut String, ty: &ResourceType, id: &str, fields: &[Field], said: &Members<'_>) {
-    let over = |name: &str| said.0.iter().rev().find(|(over, _)| over == name).map(|(_, value)| value.get());
-    let nested = |name: &str| ty.nests.iter().any(|nest| nest.name == name || nest.fields.iter().any(|it| it == name));
-    text.push_str("\"id\":\"");
-    // Ids of the fleet hold nothing that JSON would escape.
-    text.push_str(id);
-    text.push('"');
-    for field in fields.iter().filter(|field| !nested(&field.name)) {
-        text.push(',');
-        field.write(text, over(&field.name));
+impl Shape {
+    /// The fields that a definition says, over what the type says where it says nothing.
+    pub(crate) fn of(ty: &ResourceType, id: &Id, fields: &Map) -> Self {
+        let value = |name: &str| fields.get(name).or_else(|| ty.defaults.get(name));
+        let nest = |nest: &model::Nest| Nest {
+            name: nest.name.as_str().into(),
+            head: format!("{}{{", key(&nest.name)).into(),
+            fields: nest.fields.iter().map(|name| Field::new(name, value(name))).collect(),
+        };
+        let nests: Box<[Nest]> = ty.nests.iter().map(nest).collect();
+        let names = ty.defaults.keys().chain(fields.keys().filter(|name| !ty.defaults.contains_key(*name)));
+        let outside = names.filter(|name| !nests.iter().any(|nest| nest.has(name)));
+        let fields = outside.map(|name| Field::new(name, value(name))).collect();
+        Self { id: format!("\"id\":{}", Value::from(id.as_str())).into(), fields, nests }
     }
-    for (at, (name, value)) in said.0.iter().enumerate() {
-        let later = said.0[at + 1..].iter().any(|(other, _)| other == name);
-        if !later && !nested(name) && !fields.iter().any(|field| *field.name == **name) {
+
+    /// Writes the members of the input that this and what a reference says beside the id come to.
+    pub(crate) fn write(&self, text: &mut String, said: &Members<'_>) {
+        let over = |name: &str| said.0.iter().rev().find(|(over, _)| over == name).map(|(_, value)| value.get());
+        text.push_str(&self.id);
+        for field in &self.fields {
             text.push(',');
-            push_member(text, name, value.get());
+            field.write(text, over(&field.name));
         }
-    }
-    for nest in &ty.nests {
-        text.push(',');
-        push_member(text, &nest.name, "{");
-        let start = text.len();
-        for name in &nest.fields {
-            let comma = if text.len() == start { "" } else { "," };
-            match (fields.iter().find(|field| *field.name == **name), over(name)) {
-                (Some(field), over) => {
-                    text.push_str(comma);
-                    field.write(text, over);
-                }
-                (None, Some(value)) => {
-                    text.push_str(comma);
-                    push_member(text, name, value);
-                }
-                (None, None) => {}
+        for (at, (name, value)) in said.0.iter().enumerate() {
+            let later = said.0[at + 1..].iter().any(|(other, _)| other == name);
+            let known =
+                self.fields.iter().any(|field| *field.name == **name) || self.nests.iter().any(|it| it.has(name));
+            if !later && !known {
+                text.push(',');
+                text.push_str(&key(name));
+                text.push_str(value.get());
             }
         }
-        text.push('}');
+        for nest in &self.nests {
+            text.push(',');
+            text.push_str(&nest.head);
+            let mut comma = "";
+            for field in &nest.fields {
+                let over = over(&field.name);
+                if over.is_some() || field.is_said() {
+                    text.push_str(comma);
+                    field.write(text, over);
+                    comma = ",";
+                }
+            }
+            text.push('}');
+        }
+    }
+}
+
+impl Nest {
+    /// Whether something of this name has no place outside: it is in here, or would be taken for it.
+    fn has(&self, name: &str) -> bool {
+        *self.name == *name || self.fields.iter().any(|field| *field.name == *name)
     }
 }
 
 impl Field {
+    fn new(name: &str, value: Option<&Value>) -> Self {
+        let key = key(name);
+        let text = value.map_or_else(|| key.clone(), |value| format!("{key}{value}"));
+        Self { name: name.into(), text: text.into(), value: key.len() }
+    }
+
+    fn is_said(&self) -> bool {
+        self.text.len() > self.value
+    }
+
     /// Writes the field, with another value if there is one over it.
     fn write(&self, text: &mut String, over: Option<&str>) {
         match over {
             None => text.push_str(&self.text),
-            Some(value) => push_member(text, &self.name, value),
+            Some(value) => {
+                text.push_str(&self.text[..self.value]);
+                text.push_str(value);
+            }
         }
     }
 }
 
-fn push_member(text: &mut String, name: &str, value: &str) {
-    text.push_str(&Value::from(name).to_string());
-    text.push(':');
-    text.push_str(value);
+/// `"name":`
+fn key(name: &str) -> String {
+    format!("{}:", Value::from(name))
 }

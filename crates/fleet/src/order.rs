@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use model::Value;
+use model::{ResourceType, Value};
 
-use crate::{Definition, Reference};
+use crate::{Cluster, Definition, Reference, Snapshot};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,11 @@ impl Delivery {
     }
 }
 
-/// The components of one cluster, each with its definition, in the order of its list.
+/// The components of one cluster.
 pub(crate) struct Order<'a> {
-    pub(crate) resolved: &'a [(Reference<'a>, &'a Definition)],
+    pub(crate) fleet: &'a Snapshot,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) ty: &'a ResourceType,
     /// Whether there are circles in the catalogue. Few ever have one, and only then it is looked for.
     pub(crate) circular: bool,
 }
@@ -48,19 +50,25 @@ impl<'a> Order<'a> {
             .iter()
             .enumerate()
             .filter(move |(at, on)| {
-                let keeps = |(reference, it): &(Reference<'_>, &Definition)| {
-                    reference.id.as_str() == &***on && reference.enabled && it.delivery == of.delivery
-                };
-                !of.depends_on[..*at].contains(on) && self.resolved.iter().any(keeps)
+                let keeps =
+                    |(reference, it): (Reference<'_>, &Definition)| reference.enabled && it.delivery == of.delivery;
+                !of.depends_on[..*at].contains(on) && self.find(on).is_some_and(keeps)
             })
             .map(|(_, on)| &**on)
     }
 
     fn waits(&self, from: &'a str, to: &str) -> bool {
         reaches(from, to, |at| {
-            let found = self.resolved.iter().find(|(reference, _)| reference.id.as_str() == at);
-            found.into_iter().flat_map(|(_, definition)| self.there(definition)).collect()
+            let found = self.find(at).into_iter();
+            found.flat_map(|(_, definition)| self.there(definition)).collect()
         })
+    }
+
+    /// A component of the cluster, if it is defined.
+    fn find(&self, id: &str) -> Option<(Reference<'a>, &'a Definition)> {
+        let (reference, definition) =
+            self.fleet.references(self.cluster, self.ty).find(|(reference, _)| reference.id.as_str() == id)?;
+        Some((reference, definition?))
     }
 }
 

@@ -30,7 +30,7 @@ const WORTH: usize = 1024;
 
 /// Those who poll.
 pub(crate) struct Polls {
-    of_clusters: papaya::HashMap<Id, Arc<OfCluster>>,
+    of_clusters: papaya::HashMap<Id, Arc<OfCluster>, foldhash::fast::RandomState>,
     types: usize,
     taken: Arc<AtomicUsize>,
 }
@@ -65,7 +65,7 @@ impl Drop for Zipped {
 impl Polls {
     /// Of nobody yet.
     pub(crate) fn new(types: usize) -> Self {
-        Self { of_clusters: papaya::HashMap::new(), types, taken: Arc::default() }
+        Self { of_clusters: papaya::HashMap::default(), types, taken: Arc::default() }
     }
 
     /// What is known of a cluster; if nothing is, it is waited for from now on.

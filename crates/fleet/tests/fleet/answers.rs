@@ -154,14 +154,14 @@ fn the_clusters_themselves_are_listed_without_the_decommissioned() {
     let fleet = after(&fleet, &json!({"clusters": {"b": cluster("b.example", &json!({"node_count": 3}))}}));
     let fleet = after(&fleet, &json!({"clusters": {"us-east-prod-01": [example()["clusters"]["us-east-prod-01"]]}}));
     let ty = fleet.registry().by_kind("cluster").unwrap();
-    let body = fleet.cluster_inputs(ty, Empty::Bare).unwrap().body;
+    let body = fleet.cluster_inputs(ty, Empty::Bare).unwrap();
     assert_eq!(
-        serde_json::from_slice::<Value>(&body).unwrap(),
+        serde_json::from_slice::<Value>(body.as_ref()).unwrap(),
         json!({"inputs": [{"id": "b", "cluster_name": "b", "cluster_dns": "b.example", "environment": "dev"}]})
     );
     let fleet = after(&fleet, &json!({"clusters": {"b": [cluster("b.example", &json!({}))]}}));
-    assert_eq!(fleet.cluster_inputs(ty, Empty::Bare).unwrap().body, br#"{"inputs":[]}"#);
-    assert_eq!(fleet.cluster_inputs(ty, Empty::Explicit).unwrap().body, br#"{"inputs":[{"id":"none","none":true}]}"#);
+    assert_eq!(fleet.cluster_inputs(ty, Empty::Bare).unwrap().as_ref(), br#"{"inputs":[]}"#);
+    assert_eq!(fleet.cluster_inputs(ty, Empty::Explicit).unwrap().as_ref(), br#"{"inputs":[{"id":"none","none":true}]}"#);
 }
 
 #[test]

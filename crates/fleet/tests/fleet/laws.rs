@@ -208,8 +208,8 @@ proptest! {
         let fleet = fleet_of(&json!({"platform_components": catalogue, "clusters": clusters}));
         for cluster in fleet.clusters() {
             let ty = fleet.registry().by_path("platform-components").unwrap();
-            let body = fleet.inputs(cluster, ty, Empty::Explicit).unwrap().body;
-            let mut answer: Value = serde_json::from_slice(&body).unwrap();
+            let body = fleet.inputs(cluster, ty, Empty::Explicit).unwrap();
+            let mut answer: Value = serde_json::from_slice(body.as_ref()).unwrap();
             for input in answer["inputs"].as_array_mut().unwrap() {
                 // `--set list[1]=x` leaves a null at list[0]: Helm's rule, and lists keep theirs on the way.
                 input.as_object_mut().unwrap().remove("values");

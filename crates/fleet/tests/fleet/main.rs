@@ -50,7 +50,7 @@ fn fleet_of(documents: &Value) -> Snapshot {
 fn poll_as(fleet: &Snapshot, dns: &str, path: &str, empty: Empty) -> Result<Value, Refusal> {
     let cluster = fleet.cluster_at(dns)?;
     let answer = fleet.inputs(cluster, fleet.registry().by_path(path).unwrap(), empty)?;
-    Ok(serde_json::from_slice(&answer.body).unwrap())
+    Ok(serde_json::from_slice(answer.as_ref()).unwrap())
 }
 
 fn poll(fleet: &Snapshot, dns: &str, path: &str) -> Result<Value, Refusal> {

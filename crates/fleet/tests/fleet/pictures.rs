@@ -144,7 +144,7 @@ fn an_answer_is_never_cut_to_size() {
     };
     let bytes = |fleet: &Snapshot| {
         let ty = fleet.registry().by_path("namespaces").unwrap();
-        fleet.inputs(fleet.cluster_at("demo.example").unwrap(), ty, Empty::Bare).map(|answer| answer.body.len())
+        fleet.inputs(fleet.cluster_at("demo.example").unwrap(), ty, Empty::Bare).map(|answer| answer.as_ref().len())
     };
     let rest = bytes(&one(0)).unwrap();
     assert_eq!(bytes(&one(MAX_BYTES - rest)).unwrap(), MAX_BYTES, "the limit itself is answered");

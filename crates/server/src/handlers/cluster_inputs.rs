@@ -19,5 +19,5 @@ pub(crate) async fn cluster_inputs(
     let fleet = past::picture(&app, revision).await?;
     let missing = || fleet::EditError::NotFound { kind: clusters.kind.clone(), id: id.clone() };
     let cluster = fleet.cluster(&id).ok_or_else(missing)?;
-    Ok(send(Sent::Plain(fleet.inputs(cluster, ty, empty)?.body.into())))
+    Ok(send(Sent::Plain(Bytes::from_owner(fleet.inputs(cluster, ty, empty)?))))
 }

@@ -14,5 +14,5 @@ pub(crate) async fn flux_clusters(
 ) -> Result<Response<Full<Bytes>>, Failure> {
     let fleet = app.snapshot()?;
     let ty = app.registry.by_kind(ResourceType::CLUSTER).ok_or_else(Failure::not_found)?;
-    Ok(send(Sent::Plain(fleet.cluster_inputs(ty, empty)?.body.into())))
+    Ok(send(Sent::Plain(Bytes::from_owner(fleet.cluster_inputs(ty, empty)?))))
 }

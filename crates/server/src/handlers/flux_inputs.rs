@@ -66,7 +66,7 @@ pub(crate) fn poll_answer(
     empty: Empty,
     encoding: Encoding,
 ) -> Result<Response<Full<Bytes>>, Refusal> {
-    let plain = || Ok(fleet.inputs(cluster, ty, empty)?.body.into());
+    let plain = || Ok(Bytes::from_owner(fleet.inputs(cluster, ty, empty)?));
     match encoding {
         Encoding::Identity => Ok(send(Sent::Plain(plain()?))),
         Encoding::Gzip => app.polls.zipped(polls, ty, fleet.stamp(cluster, ty), plain).map(send),

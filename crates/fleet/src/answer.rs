@@ -1,0 +1,96 @@
+//! The text of an answer, in memory that is used again.
+//!
+//! Answers come one after the other and are about as long as one another. What is written to where the last one was is
+//! written into the processor's caches, and read from there when it is sent. An allocator hands out the blocks of a large
+//! piece in turn, and each has left the caches by the time its turn comes.
+
+use std::cell::RefCell;
+
+use crate::{Empty, MAX_BYTES, MAX_INPUTS, Refusal};
+
+/// How many texts a thread keeps for later, and how large each may be.
+const SPARE: (usize, usize) = (4, 64 * 1024);
+
+thread_local! {
+    static SPARES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A body that may be sent with status 200: `{"inputs":[…]}`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer(String);
+
+impl Answer {
+    fn with_capacity(bytes: usize) -> Self {
+        let mut text = SPARES.with_borrow_mut(Vec::pop).unwrap_or_default();
+        text.reserve(bytes);
+        Self(text)
+    }
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let (most, largest) = SPARE;
+        let mut text = std::mem::take(&mut self.0);
+        if text.capacity() <= largest {
+            text.clear();
+            // A thread that ends keeps nothing.
+            let _ = SPARES.try_with(|spares| {
+                let mut spares = spares.borrow_mut();
+                if spares.len() < most {
+                    spares.push(text);
+                }
+            });
+        }
+    }
+}
+
+/// An answer in the making.
+pub(crate) struct List {
+    answer: Answer,
+    count: usize,
+}
+
+impl List {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut answer = Answer::with_capacity(bytes);
+        answer.0.push_str("{\"inputs\":[");
+        Self { answer, count: 0 }
+    }
+
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut String)) {
+        if self.count > 0 {
+            self.answer.0.push(',');
+        }
+        self.count += 1;
+        write(&mut self.answer.0);
+    }
+
+    /// Checks the whole against what Flux takes.
+    pub(crate) fn seal(mut self, empty: Empty, cluster: Option<&str>) -> Result<Answer, Refusal> {
+        if self.count == 0 && empty == Empty::Explicit {
+            self.push(|text| {
+                text.push_str("{\"id\":\"none\",\"none\":true");
+                if let Some(cluster) = cluster {
+                    text.push_str(",\"cluster\":");
+                    text.push_str(cluster);
+                }
+                text.push('}');
+            });
+        }
+        let Self { mut answer, count } = self;
+        answer.0.push_str("]}");
+        if count > MAX_INPUTS {
+            return Err(Refusal::TooManyInputs(count));
+        }
+        if answer.0.len() > MAX_BYTES {
+            return Err(Refusal::TooLarge(answer.0.len()));
+        }
+        Ok(answer)
+    }
+}
