@@ -20,50 +20,58 @@ pub struct Cluster {
     pub document: Document,
     /// The name under which it polls, in its one spelling.
     pub dns: ClusterDns,
-    /// What every input says about the cluster, as JSON: `{name, dns, environment}`; and then the members of JSON objects
-    /// that its patches come to.
+    /// All that is served of it, as JSON: what every input says about it, `{name, dns, environment}`; and then what its
+    /// references say, and what its patches come to.
     text: Box<str>,
     identity: usize,
-    /// The definitions that all its lists name, one list after the other, in the order of the types.
-    references: Box<[Place]>,
-    /// Where the list of each type ends.
-    ends: Box<[u32]>,
-    /// What some references say beside the id. Most say nothing.
-    said: Box<[Said]>,
-    /// References to what is patched, each with the place of its patches.
-    patched: Box<[(u32, u32)]>,
+    /// The definitions that its lists name, one list after the other in the order of the types; before them, where each
+    /// list begins and where the last one ends.
+    numbers: Box<[Place]>,
+    /// References that have more to say than an id, in their order. Most have not.
+    marks: Box<[Mark]>,
     /// In the order of the names of what they patch.
     patches: Box<[Patches]>,
-    /// Definitions that a list names twice, with the position of the type.
-    twice: Box<[(usize, Place)]>,
-    /// Lists of references that no resource type reads.
-    pub(crate) unread_lists: Box<[Box<str>]>,
+    /// What should not be there. There is nothing, as a rule.
+    odd: Option<Box<Odd>>,
     /// Its own; no other reading of a document has it.
     pub(crate) version: Version,
 }
 
-/// What a reference says beside the id, if that makes a difference; null says nothing.
+/// Something that a reference has beside an id, and where in the cluster's text it is.
 #[derive(Debug)]
-pub(crate) struct Said {
-    /// Which reference.
+struct Mark {
+    /// Where the reference is.
     at: u32,
-    /// Whether the cluster wants what it refers to.
-    pub(crate) enabled: bool,
-    /// All of it, as the JSON of an object.
-    pub(crate) fields: Box<str>,
+    what: What,
+    start: u32,
+    end: u32,
 }
 
-/// One entry of a cluster's list for a type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reference<'a> {
-    /// The definition that it names.
-    pub(crate) id: &'a Id,
+enum What {
+    /// What it says itself, if that makes a difference, as the JSON of an object.
+    Said { enabled: bool },
+    /// What the cluster changes of what it refers to, as members of a JSON object. Nothing, where that has no meaning.
+    Patched,
+}
+
+#[derive(Debug, Default)]
+struct Odd {
+    /// Definitions that a list names twice, with the position of the type.
+    twice: Vec<(usize, Place)>,
+    /// Lists of references that no resource type reads.
+    unread_lists: Vec<String>,
+}
+
+/// What an entry of a cluster's list has beside the id of a definition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside<'a> {
     /// Whether the cluster wants what it refers to.
     pub(crate) enabled: bool,
-    /// What it says beside the id, if that makes a difference.
+    /// What it says, if that makes a difference, as the JSON of an object; null says nothing.
     pub(crate) fields: Option<&'a str>,
-    /// What the cluster changes of it.
-    pub(crate) patches: Option<&'a Patches>,
+    /// What the cluster changes of it, as members of a JSON object. Nothing, where that has no meaning.
+    pub(crate) patches: Option<&'a str>,
 }
 
 impl Cluster {
@@ -87,30 +95,40 @@ impl Cluster {
 
     /// Where the definitions are that its list for the type at a position of the registry names, in order.
     pub(crate) fn places(&self, position: usize) -> &[Place] {
-        &self.references[self.list(position)]
+        &self.numbers[self.list(position)]
     }
 
+    /// Where the list of a type is among the numbers.
     fn list(&self, position: usize) -> std::ops::Range<usize> {
-        let end = |position: usize| self.ends.get(position).map_or(self.references.len(), |end| *end as usize);
-        position.checked_sub(1).map_or(0, end)..end(position)
+        self.numbers[position] as usize..self.numbers[position + 1] as usize
     }
 
-    /// Each reference of a list: where its definition is, what it says, and what is patched of it.
-    pub(crate) fn references(&self, position: usize) -> impl Iterator<Item = (Place, Option<&Said>, Option<&Patches>)> {
+    /// Each reference of a list: where its definition is, and what it has beside that.
+    pub(crate) fn references(&self, position: usize) -> impl Iterator<Item = (Place, Beside<'_>)> {
         let list = self.list(position);
-        let from = |at: u32| (at as usize) < list.start;
-        let mut said = self.said[self.said.partition_point(|said| from(said.at))..].iter().peekable();
-        let mut patched = self.patched[self.patched.partition_point(|(at, _)| from(*at))..].iter().peekable();
+        let start = self.marks.partition_point(|mark| (mark.at as usize) < list.start);
+        let mut marks = self.marks[start..].iter().peekable();
         list.map(move |at| {
-            let said = said.next_if(|said| said.at as usize == at);
-            let patched = patched.next_if(|(reference, _)| *reference as usize == at);
-            (self.references[at], said, patched.and_then(|(_, patches)| self.patches.get(*patches as usize)))
+            let mut beside = Beside { enabled: true, fields: None, patches: None };
+            while let Some(mark) = marks.next_if(|mark| mark.at as usize == at) {
+                let text = Some(&self.text[mark.start as usize..mark.end as usize]);
+                match mark.what {
+                    What::Said { enabled } => (beside.enabled, beside.fields) = (enabled, text),
+                    What::Patched => beside.patches = text,
+                }
+            }
+            (self.numbers[at], beside)
         })
     }
 
     /// A definition that a list names twice.
     pub(crate) fn twice(&self, position: usize) -> Option<Place> {
-        self.twice.iter().find(|(list, _)| *list == position).map(|(_, place)| *place)
+        self.odd.as_ref()?.twice.iter().find(|(list, _)| *list == position).map(|(_, place)| *place)
+    }
+
+    /// A list of references that no resource type reads.
+    pub(crate) fn unread_lists(&self) -> &[String] {
+        self.odd.as_ref().map_or(&[], |odd| &odd.unread_lists)
     }
 
     /// All its patches, in the order of the names of what they patch.
@@ -118,14 +136,10 @@ impl Cluster {
         &self.patches
     }
 
-    /// Whether it patches something of this name.
-    pub(crate) fn patches_any(&self, name: &str) -> bool {
-        self.patches.binary_search_by(|patches| (*patches.name).cmp(name)).is_ok()
-    }
-
-    /// The flat patches and the typed values that they describe, as members of a JSON object.
-    pub(crate) fn members(&self, patches: &Patches) -> &str {
-        &self.text[patches.start as usize..patches.end as usize]
+    /// What it patches of this name.
+    pub(crate) fn patches_of(&self, name: &str) -> Option<&Patches> {
+        let found = self.patches.binary_search_by(|patches| (*patches.name).cmp(name)).ok()?;
+        self.patches.get(found)
     }
 
     /// How long everything is that an answer may take from it.

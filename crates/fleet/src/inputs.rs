@@ -7,16 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{
-    Id, ResourceType,
-    helm::{self, PatchError},
-};
+use model::{Id, ResourceType, helm};
 
 use crate::{
     Answer, Cluster, Definition, Snapshot, SnapshotError,
     answer::List,
     catalogue::{Catalogue, Version},
-    cluster::Patches,
     merge::Members,
     order::Order,
 };
@@ -99,6 +95,16 @@ fn list(ids: &[Id]) -> String {
     ids.iter().map(Id::as_str).collect::<Vec<_>>().join(", ")
 }
 
+impl Cluster {
+    /// Why patches of a definition have no meaning.
+    fn refused(&self, id: &Id) -> Refusal {
+        match self.patches_of(id.as_str()).and_then(|patches| patches.refused.as_deref()) {
+            Some(error) => Refusal::Patch { id: id.clone(), error: error.clone() },
+            None => SnapshotError::unreadable(&self.document, format!("the patches of \"{id}\" are lost")).into(),
+        }
+    }
+}
+
 impl Snapshot {
     /// All inputs of a type for a cluster, in the order of its references.
     ///
@@ -146,31 +152,29 @@ impl Snapshot {
         // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
         // could be such a mistake is served.
         if places.is_empty()
-            && let Some(list) = cluster.unread_lists.first()
+            && let Some(list) = cluster.unread_lists().first()
         {
-            return Err(Refusal::UnreadList(list.to_string()));
+            return Err(Refusal::UnreadList(list.clone()));
         }
         let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
         let order = ty.ordered_by.as_ref().map(|_| Order { fleet: self, cluster, ty, circular });
         let mut seen = 0;
-        for (reference, definition) in self.references(cluster, ty) {
+        for (id, beside, definition) in self.references(cluster, ty) {
             seen += 1;
             let Some(definition) = definition else {
-                if self.is_stranger(reference.id) {
-                    return Err(Refusal::UnreadDefinition(reference.id.clone()));
+                if self.is_stranger(id) {
+                    return Err(Refusal::UnreadDefinition(id.clone()));
                 }
                 continue;
             };
-            let patches = match reference.patches {
+            let patches = match beside.patches {
                 None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
-                Some(Patches { refused: Some(error), .. }) => {
-                    return Err(Refusal::Patch { id: reference.id.clone(), error: PatchError::clone(error) });
-                }
-                Some(patches) => Some(cluster.members(patches)),
+                Some("") => return Err(cluster.refused(id)),
+                patches => patches,
             };
-            let said = reference.fields.map(serde_json::from_str).transpose();
+            let said = beside.fields.map(serde_json::from_str).transpose();
             let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
-            take(reference.id, Input { definition, said, patches, order: order.as_ref(), cluster });
+            take(id, Input { definition, said, patches, order: order.as_ref(), cluster });
         }
         if seen != places.len() {
             let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());

@@ -33,5 +33,3 @@ pub use problems::{Problem, Rule};
 pub use publish::{Reader, Writer, fleet};
 pub use review::{Objections, review};
 pub use snapshot::{Snapshot, SnapshotError};
-
-pub(crate) use cluster::Reference;

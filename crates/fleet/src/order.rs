@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use model::{ResourceType, Value};
 
-use crate::{Cluster, Definition, Reference, Snapshot};
+use crate::{Cluster, Definition, Snapshot, cluster::Beside};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,7 @@ impl<'a> Order<'a> {
             .iter()
             .enumerate()
             .filter(move |(at, on)| {
-                let keeps =
-                    |(reference, it): (Reference<'_>, &Definition)| reference.enabled && it.delivery == of.delivery;
+                let keeps = |(beside, it): (Beside<'_>, &Definition)| beside.enabled && it.delivery == of.delivery;
                 !of.depends_on[..*at].contains(on) && self.find(on).is_some_and(keeps)
             })
             .map(|(_, on)| &**on)
@@ -65,10 +64,10 @@ impl<'a> Order<'a> {
     }
 
     /// A component of the cluster, if it is defined.
-    fn find(&self, id: &str) -> Option<(Reference<'a>, &'a Definition)> {
-        let (reference, definition) =
-            self.fleet.references(self.cluster, self.ty).find(|(reference, _)| reference.id.as_str() == id)?;
-        Some((reference, definition?))
+    fn find(&self, id: &str) -> Option<(Beside<'a>, &'a Definition)> {
+        let mut references = self.fleet.references(self.cluster, self.ty);
+        let (_, beside, definition) = references.find(|(it, ..)| it.as_str() == id)?;
+        Some((beside, definition?))
     }
 }
 

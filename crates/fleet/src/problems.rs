@@ -140,7 +140,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
     for ty in fleet.registry().definitions() {
         check_references(fleet, cluster, ty, &mut findings);
     }
-    for list in &cluster.unread_lists {
+    for list in cluster.unread_lists() {
         findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
     }
     for Patches { name: id, refused, .. } in cluster.patches() {
@@ -169,27 +169,27 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut Findings<'_>) {
     let twice = cluster.twice(ty.position).is_some();
-    let enabled = |on: &str| fleet.references(cluster, ty).any(|(it, _)| it.enabled && it.id.as_str() == on);
-    for (at, (reference, definition)) in fleet.references(cluster, ty).enumerate() {
-        let id = reference.id;
+    let enabled = |on: &str| fleet.references(cluster, ty).any(|(id, it, _)| it.enabled && id.as_str() == on);
+    for (at, (id, beside, definition)) in fleet.references(cluster, ty).enumerate() {
         let pointer = || format!("/{}/{at}", ty.list);
-        if twice && fleet.references(cluster, ty).take(at).any(|(before, _)| before.id == id) {
+        if twice && fleet.references(cluster, ty).take(at).any(|(before, ..)| before == id) {
             findings.tell(pointer(), Rule::DuplicateReference, format!("\"{id}\" is in the list twice"));
         }
         let Some(definition) = definition else {
             findings.tell(pointer(), Rule::MissingDefinition, format!("{} \"{id}\" is not defined", ty.kind));
             continue;
         };
-        if reference.enabled {
+        if beside.enabled {
             for on in definition.depends_on.iter().filter(|on| !enabled(on)) {
                 let message = format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled");
                 findings.tell(pointer(), Rule::DependencyNotAssigned, message);
             }
         }
         if definition.delivery == Delivery::Kustomization
-            && let Some(patches) = reference.patches.filter(|patches| !patches.are_variables)
+            && let Some(patches) = beside.patches
+            && cluster.patches_of(id.as_str()).is_some_and(|patches| !patches.are_variables)
         {
-            let said = serde_json::from_str::<Value>(&format!("{{{}}}", cluster.members(patches))).unwrap_or_default();
+            let said = serde_json::from_str::<Value>(&format!("{{{patches}}}")).unwrap_or_default();
             let keys: Vec<_> = said["patches"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
             for key in no_variables(&keys) {
                 let message =

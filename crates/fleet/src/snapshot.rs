@@ -13,8 +13,9 @@ use model::{ClusterDns, Document, Id, Kind, Point, Registry, ResourceType, Revis
 use roaring::RoaringBitmap;
 
 use crate::{
-    Cluster, Definition, Problem, Reference, Refusal,
+    Cluster, Definition, Problem, Refusal,
     catalogue::{Catalogue, Entry},
+    cluster::Beside,
     slots::{Place, Slots},
 };
 
@@ -177,14 +178,12 @@ impl Snapshot {
         &'a self,
         cluster: &'a Cluster,
         ty: &ResourceType,
-    ) -> impl Iterator<Item = (Reference<'a>, Option<&'a Definition>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Id, Beside<'a>, Option<&'a Definition>)> + use<'a> {
         let catalogue = self.catalogue(ty);
         // Every place in a list has an entry for as long as the list is there.
-        cluster.references(ty.position).filter_map(move |(place, said, patches)| {
+        cluster.references(ty.position).filter_map(move |(place, beside)| {
             let Entry { id, definition, .. } = catalogue?.at(place)?;
-            let enabled = said.is_none_or(|said| said.enabled);
-            let reference = Reference { id, enabled, fields: said.map(|said| &*said.fields), patches };
-            Some((reference, definition.as_deref()))
+            Some((id, beside, definition.as_deref()))
         })
     }
 

@@ -15,9 +15,6 @@ use crate::merge::Members;
 pub(crate) struct Patches {
     /// What is patched.
     pub(crate) name: Arc<str>,
-    /// Where in the cluster's text they are.
-    pub(super) start: u32,
-    pub(super) end: u32,
     /// Whether all are free names of variables, which patches of an OCI artifact must be.
     pub(crate) are_variables: bool,
     /// Why they have no meaning, if they have none.
@@ -25,10 +22,8 @@ pub(crate) struct Patches {
 }
 
 impl Patches {
-    /// Adds to a cluster's text what patches come to.
+    /// Adds to a cluster's text what patches come to: nothing, if they have no meaning.
     pub(super) fn read(name: Arc<str>, patches: &str, text: &mut String) -> Result<Self, String> {
-        let at = |text: &String| u32::try_from(text.len()).map_err(|_| "patches are too long".to_owned());
-        let start = at(text)?;
         let members: Members<'_> = serde_json::from_str(patches).map_err(|error| error.to_string())?;
         let (are_variables, refused) = if let Some(flat) = Flat::of(&members) {
             flat.write(patches, text);
@@ -41,7 +36,7 @@ impl Patches {
             let are_variables = no_variables(&keys).next().is_none();
             (are_variables, write_tree(patches, text)?)
         };
-        Ok(Self { name, start, end: at(text)?, are_variables, refused })
+        Ok(Self { name, are_variables, refused })
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the text of a document to a cluster, without a tree in between: a start reads every cluster of the fleet.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 use model::{ClusterDns, Document, Map, Registry, ResourceType, Value, prune_nulls};
 use serde::{
@@ -8,7 +8,7 @@ use serde::{
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{Cluster, Patches, Said};
+use super::{Cluster, Mark, Odd, Patches, What};
 use crate::{
     catalogue::Version,
     merge::{Members, Name},
@@ -33,20 +33,18 @@ impl Cluster {
         names: &mut impl Names,
     ) -> Result<Self, SnapshotError> {
         let read = Parts::read(&document.body.text(), registry, names);
-        let Parts { dns, identity, text, patches, lists, unread_lists } =
+        let Parts { dns, identity, text, numbers, marks, patches, odd } =
             read.map_err(|what| SnapshotError::unreadable(document, what))?;
+        let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
         Ok(Self {
             document: document.clone(),
             dns,
             text: text.into(),
             identity,
-            references: lists.references.into(),
-            ends: lists.ends.into(),
-            said: lists.said.into(),
-            patched: lists.patched.into(),
+            numbers: numbers.into(),
+            marks: marks.into(),
             patches: patches.into(),
-            twice: lists.twice.into(),
-            unread_lists,
+            odd: is_odd.then(|| Box::new(odd)),
             version: Version::new(),
         })
     }
@@ -57,9 +55,10 @@ struct Parts {
     dns: ClusterDns,
     identity: usize,
     text: String,
+    numbers: Vec<Place>,
+    marks: Vec<Mark>,
     patches: Vec<Patches>,
-    lists: Lists,
-    unread_lists: Box<[Box<str>]>,
+    odd: Odd,
 }
 
 impl Parts {
@@ -77,7 +76,8 @@ impl Parts {
             None | Some("null") => Vec::new(),
             Some(patches) => read_patches(patches, &mut text, names)?,
         };
-        let mut lists = Lists::default();
+        let mut lists = Lists { text, numbers: Vec::new(), marks: Vec::new(), twice: Vec::new() };
+        lists.begin(registry.types().count())?;
         for ty in registry.types() {
             match field(&ty.list) {
                 _ if ty.is_cluster() => {}
@@ -85,13 +85,15 @@ impl Parts {
                 Some(list) if list.starts_with('[') => lists.read(list, ty, &patches, names)?,
                 Some(_) => return Err(format!("{} is not a list", ty.list)),
             }
-            lists.end()?;
+            lists.end(ty)?;
         }
         let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
         let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
-        let unread_lists = unread.map(|(name, _)| Box::from(&**name)).collect();
+        let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
         let dns = ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0);
-        Ok(Self { dns, identity, text, patches, lists, unread_lists })
+        let Lists { text, numbers, marks, twice } = lists;
+        let patches = patches.into_iter().map(|(patches, _)| patches).collect();
+        Ok(Self { dns, identity, text, numbers, marks, patches, odd: Odd { twice, unread_lists } })
     }
 }
 
@@ -99,23 +101,30 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn read_patches(of: &str, text: &mut String, names: &mut impl Names) -> Result<Vec<Patches>, String> {
+/// Patches, and where in the text they are.
+type Placed = (Patches, Range<u32>);
+
+fn read_patches(of: &str, text: &mut String, names: &mut impl Names) -> Result<Vec<Placed>, String> {
     let Members(all) = parse(of)?;
     let mut patches = Vec::with_capacity(all.len());
     for (name, one) in all.iter().filter(|(_, one)| one.get() != "null") {
-        patches.push(Patches::read(names.patched(name), one.get(), text)?);
+        let start = number(text.len())?;
+        let read = Patches::read(names.patched(name), one.get(), text)?;
+        patches.push((read, start..number(text.len())?));
     }
-    patches.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    patches.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     Ok(patches)
 }
 
+fn number(count: usize) -> Result<u32, String> {
+    u32::try_from(count).map_err(|_| "the document is too large".to_owned())
+}
+
 /// The lists of all types, one after the other.
-#[derive(Default)]
 struct Lists {
-    references: Vec<Place>,
-    ends: Vec<u32>,
-    said: Vec<Said>,
-    patched: Vec<(u32, u32)>,
+    text: String,
+    numbers: Vec<Place>,
+    marks: Vec<Mark>,
     twice: Vec<(usize, Place)>,
 }
 
@@ -124,14 +133,14 @@ impl Lists {
         &mut self,
         text: &str,
         ty: &ResourceType,
-        patches: &[Patches],
+        patches: &[Placed],
         names: &mut impl Names,
     ) -> Result<(), String> {
-        let start = self.references.len();
+        let start = self.numbers.len();
         let list = Entries { lists: self, ty, patches, names };
         let mut text = serde_json::Deserializer::from_str(text);
         text.deserialize_seq(list).and_then(|()| text.end()).map_err(|error| error.to_string())?;
-        let mut sorted = self.references[start..].to_vec();
+        let mut sorted = self.numbers[start..].to_vec();
         sorted.sort_unstable();
         let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
         self.twice.extend(twice.map(|pair| (ty.position, pair[0])));
@@ -143,38 +152,37 @@ impl Lists {
         &mut self,
         Entry { id, said }: Entry<'_>,
         ty: &ResourceType,
-        patches: &[Patches],
+        patches: &[Placed],
         names: &mut impl Names,
     ) -> Result<(), String> {
-        let at = self.here()?;
+        let at = number(self.numbers.len())?;
         let id = id.ok_or("a reference has no id")?;
-        self.references.push(names.place(ty, &id)?);
+        self.numbers.push(names.place(ty, &id)?);
         if !said.is_empty() {
-            self.said.push(Said::read(at, said));
+            let what = What::Said { enabled: said.get("enabled") != Some(&Value::Bool(false)) };
+            let start = number(self.text.len())?;
+            self.text.push_str(&Value::Object(said).to_string());
+            self.marks.push(Mark { at, what, start, end: number(self.text.len())? });
         }
         if ty.patchable
-            && let Ok(found) = patches.binary_search_by(|patches| (*patches.name).cmp(&id))
+            && let Ok(found) = patches.binary_search_by(|(patches, _)| (*patches.name).cmp(&id))
         {
-            self.patched.push((at, u32::try_from(found).map_err(|error| error.to_string())?));
+            let Range { start, end } = patches[found].1;
+            self.marks.push(Mark { at, what: What::Patched, start, end });
         }
+        Ok(())
+    }
+
+    /// Leaves room for where lists begin, and where the last one ends.
+    fn begin(&mut self, types: usize) -> Result<(), String> {
+        self.numbers.resize(types + 1, number(types + 1)?);
         Ok(())
     }
 
     /// Ends the list of a type.
-    fn end(&mut self) -> Result<(), String> {
-        self.ends.push(self.here()?);
+    fn end(&mut self, ty: &ResourceType) -> Result<(), String> {
+        self.numbers[ty.position + 1] = number(self.numbers.len())?;
         Ok(())
-    }
-
-    fn here(&self) -> Result<u32, String> {
-        u32::try_from(self.references.len()).map_err(|_| "there are too many references".to_owned())
-    }
-}
-
-impl Said {
-    fn read(at: u32, said: Map) -> Self {
-        let enabled = said.get("enabled") != Some(&Value::Bool(false));
-        Self { at, enabled, fields: Value::Object(said).to_string().into() }
     }
 }
 
@@ -182,7 +190,7 @@ impl Said {
 struct Entries<'a, N> {
     lists: &'a mut Lists,
     ty: &'a ResourceType,
-    patches: &'a [Patches],
+    patches: &'a [Placed],
     names: &'a mut N,
 }
 

@@ -170,7 +170,7 @@ impl Snapshot {
             }
         }
         for Patches { name, .. } in was.map_or(&[][..], Cluster::patches) {
-            if is.is_none_or(|is| !is.patches_any(name))
+            if is.is_none_or(|is| is.patches_of(name).is_none())
                 && let Some(patching) = self.patching.get_mut(name)
             {
                 note(patching, place, false);
@@ -180,7 +180,7 @@ impl Snapshot {
             }
         }
         for Patches { name, .. } in is.map_or(&[][..], Cluster::patches) {
-            if was.is_none_or(|was| !was.patches_any(name)) {
+            if was.is_none_or(|was| was.patches_of(name).is_none()) {
                 note(self.patching.entry(name.clone()).or_default(), place, true);
             }
         }

@@ -161,7 +161,10 @@ fn the_clusters_themselves_are_listed_without_the_decommissioned() {
     );
     let fleet = after(&fleet, &json!({"clusters": {"b": [cluster("b.example", &json!({}))]}}));
     assert_eq!(fleet.cluster_inputs(ty, Empty::Bare).unwrap().as_ref(), br#"{"inputs":[]}"#);
-    assert_eq!(fleet.cluster_inputs(ty, Empty::Explicit).unwrap().as_ref(), br#"{"inputs":[{"id":"none","none":true}]}"#);
+    assert_eq!(
+        fleet.cluster_inputs(ty, Empty::Explicit).unwrap().as_ref(),
+        br#"{"inputs":[{"id":"none","none":true}]}"#
+    );
 }
 
 #[test]
