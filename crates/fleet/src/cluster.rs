@@ -38,7 +38,7 @@ pub struct Cluster {
 }
 
 /// Something that a reference has beside an id, and where in the cluster's text it is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Mark {
     /// Where the reference is.
     at: u32,

@@ -118,7 +118,9 @@ impl Follower {
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
         if let Some(Prepared { change, fleet, .. }) = self.made(store, &here).await {
-            let taken = block_in_place(|| held.advance(fleet, &[change], true, self.clock.now()));
+            let is_quick = change.writes.len() == 1 && !held.is_kept();
+            let advance = || held.advance(fleet, &[change], true, self.clock.now());
+            let taken = if is_quick { advance() } else { block_in_place(advance) };
             return self.taken(held, taken, true);
         }
         let mut tail = pin!(store.changes_after(here.revision, *limit));

@@ -79,6 +79,11 @@ impl Held {
         self.fleet.is_some() || self.forgotten
     }
 
+    /// Whether it is written to a disk as well.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Whether there is something that may be served.
     pub(crate) fn is_fit(&self) -> bool {
         self.fleet.is_some() && !self.unfit

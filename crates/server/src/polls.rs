@@ -30,22 +30,19 @@ const WORTH: usize = 1024;
 
 /// Those who poll.
 pub(crate) struct Polls {
-    of_clusters: papaya::HashMap<Id, Arc<OfCluster>, foldhash::fast::RandomState>,
+    of_clusters: papaya::HashMap<Id, OfCluster, foldhash::fast::RandomState>,
     types: usize,
     taken: Arc<AtomicUsize>,
 }
 
-/// The polls of one cluster.
-pub(crate) struct OfCluster {
-    /// By the type's position.
-    of_types: Box<[OfType]>,
-    /// When the last one was, in seconds.
-    last: AtomicI64,
-}
+/// The polls of one cluster, by the type's position.
+#[derive(Clone)]
+pub(crate) struct OfCluster(Arc<[OfType]>);
 
-#[derive(Default)]
 struct OfType {
     count: AtomicU64,
+    /// When the last one was, in seconds.
+    last: AtomicI64,
     zipped: ArcSwapOption<Zipped>,
 }
 
@@ -56,9 +53,16 @@ struct Zipped {
     taken: Arc<AtomicUsize>,
 }
 
+impl Zipped {
+    /// How much memory it takes.
+    fn takes(&self) -> usize {
+        self.body.len() + size_of::<Self>()
+    }
+}
+
 impl Drop for Zipped {
     fn drop(&mut self) {
-        self.taken.fetch_sub(self.body.len(), Ordering::Relaxed);
+        self.taken.fetch_sub(self.takes(), Ordering::Relaxed);
     }
 }
 
@@ -69,14 +73,17 @@ impl Polls {
     }
 
     /// What is known of a cluster; if nothing is, it is waited for from now on.
-    pub(crate) fn of(&self, cluster: &Cluster, now: Timestamp) -> Arc<OfCluster> {
+    pub(crate) fn of(&self, cluster: &Cluster, now: Timestamp) -> OfCluster {
         let known = self.of_clusters.pin();
         if let Some(polls) = known.get(cluster.id()) {
             return polls.clone();
         }
-        let of_types = (0..self.types).map(|_| OfType::default()).collect();
-        let new = Arc::new(OfCluster { of_types, last: AtomicI64::new(now.as_second()) });
-        known.get_or_insert(cluster.id().clone(), new).clone()
+        let none = |_| OfType {
+            count: AtomicU64::default(),
+            last: AtomicI64::new(now.as_second()),
+            zipped: ArcSwapOption::default(),
+        };
+        known.get_or_insert(cluster.id().clone(), OfCluster((0..self.types).map(none).collect())).clone()
     }
 
     /// Forgets the clusters that are gone: one that is made again under the same id is another one.
@@ -93,14 +100,14 @@ impl Polls {
         stamp: Stamp,
         answer: impl FnOnce() -> Result<Bytes, E>,
     ) -> Result<Sent, E> {
-        let Some(OfType { zipped, .. }) = polls.of_types.get(ty.position) else { return answer().map(Sent::Plain) };
+        let Some(OfType { zipped, .. }) = polls.0.get(ty.position) else { return answer().map(Sent::Plain) };
         if let Some(known) = zipped.load().as_ref().filter(|known| known.stamp == stamp) {
             return Ok(Sent::Zipped(known.body.clone()));
         }
         let plain = answer()?;
         let Some(body) = zip(&plain) else { return Ok(Sent::Plain(plain)) };
-        let room = self.taken.fetch_add(body.len(), Ordering::Relaxed) + body.len() <= BUDGET;
         let new = Zipped { stamp, body: body.clone(), taken: self.taken.clone() };
+        let room = self.taken.fetch_add(new.takes(), Ordering::Relaxed) + new.takes() <= BUDGET;
         zipped.store(room.then(|| Arc::new(new)));
         Ok(Sent::Zipped(body))
     }
@@ -109,25 +116,25 @@ impl Polls {
 impl OfCluster {
     /// Counts a poll.
     pub(crate) fn count(&self, ty: &ResourceType, now: Timestamp) {
-        if let Some(of_type) = self.of_types.get(ty.position) {
+        if let Some(of_type) = self.0.get(ty.position) {
             of_type.count.fetch_add(1, Ordering::Relaxed);
+            of_type.last.store(now.as_second(), Ordering::Relaxed);
         }
-        self.wait(now);
     }
 
     /// How many, by the type's position.
     pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
-        self.of_types.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
+        self.0.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
     }
 
     /// When the last one was, in seconds.
     pub(crate) fn last(&self) -> i64 {
-        self.last.load(Ordering::Relaxed)
+        self.0.iter().map(|of_type| of_type.last.load(Ordering::Relaxed)).max().unwrap_or_default()
     }
 
     /// Waits for the next one from now on.
     pub(crate) fn wait(&self, now: Timestamp) {
-        self.last.store(now.as_second(), Ordering::Relaxed);
+        self.0.iter().for_each(|of_type| of_type.last.store(now.as_second(), Ordering::Relaxed));
     }
 }
 
@@ -145,7 +152,6 @@ fn zip(plain: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing to memory does not fail; if it did, the answer would be sent as it is.
     encoder.write_all(plain).ok()?;
-    let mut zipped = encoder.finish().ok()?;
-    zipped.shrink_to_fit();
-    Some(zipped.into())
+    // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
+    Some(Bytes::copy_from_slice(&encoder.finish().ok()?))
 }

@@ -39,10 +39,11 @@ impl Cluster {
         Ok(Self {
             document: document.clone(),
             dns,
-            text: text.into(),
+            // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
+            text: text.as_str().into(),
             identity,
-            numbers: numbers.into(),
-            marks: marks.into(),
+            numbers: numbers.as_slice().into(),
+            marks: marks.as_slice().into(),
             patches: patches.into(),
             odd: is_odd.then(|| Box::new(odd)),
             version: Version::new(),
@@ -92,8 +93,9 @@ impl Parts {
         let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
         let dns = ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0);
         let Lists { text, numbers, marks, twice } = lists;
-        let patches = patches.into_iter().map(|(patches, _)| patches).collect();
-        Ok(Self { dns, identity, text, numbers, marks, patches, odd: Odd { twice, unread_lists } })
+        let mut only = Vec::with_capacity(patches.len());
+        only.extend(patches.into_iter().map(|(patches, _)| patches));
+        Ok(Self { dns, identity, text, numbers, marks, patches: only, odd: Odd { twice, unread_lists } })
     }
 }
 

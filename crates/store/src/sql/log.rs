@@ -5,6 +5,7 @@
 use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
+use tokio::task::{JoinError, spawn_blocking};
 
 use super::{Connection, Query, append, query, rows};
 use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
@@ -35,12 +36,29 @@ pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreEr
     Ok(picture)
 }
 
-/// Reads documents one by one: the rows of a whole fleet would take more memory than the fleet.
+/// How many rows are understood at once.
+const BATCH: usize = 64;
+
+/// Reads documents, and understands some while the next ones come. The rows of a whole fleet would take more memory than
+/// the fleet.
 async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) -> Result<Picture, StoreError> {
     let mut found = found.fetch(connection);
     let mut documents = Vec::new();
-    while let Some(row) = found.try_next().await? {
-        documents.push(rows::document(&row)?);
+    let mut last = None;
+    while let Some(first) = found.try_next().await? {
+        let mut batch = vec![first];
+        while batch.len() < BATCH
+            && let Some(row) = found.try_next().await?
+        {
+            batch.push(row);
+        }
+        let next = spawn_blocking(move || batch.iter().map(rows::document).collect::<Result<Vec<_>, _>>());
+        if let Some(last) = last.replace(next) {
+            documents.extend(done(last.await)??);
+        }
+    }
+    if let Some(last) = last {
+        documents.extend(done(last.await)??);
     }
     // Here and not in the database, whose idea of order depends on its settings.
     documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
@@ -51,8 +69,11 @@ async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) ->
 async fn aside<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|error| StoreError::Unavailable(error.to_string()))?
+    done(spawn_blocking(read).await)?
+}
+
+fn done<T>(task: Result<T, JoinError>) -> Result<T, StoreError> {
+    task.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 pub(super) async fn changes_after(
