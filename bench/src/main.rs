@@ -22,6 +22,7 @@ mod edits;
 mod figures;
 mod fleet;
 mod http;
+mod instructions;
 mod machine;
 mod memory;
 mod nginx;
@@ -60,8 +61,9 @@ struct Bench {
 type Run = fn(&Bench) -> Box<dyn Section>;
 
 /// All sections, in the order in which they are measured and told.
-const SECTIONS: [(&str, Run); 7] = [
+const SECTIONS: [(&str, Run); 8] = [
     ("polls", polls::run),
+    ("instructions", instructions::run),
     ("memory", memory::run),
     ("start", start::run),
     ("writes", writes::run),

@@ -43,9 +43,15 @@ impl Seeded {
 
     /// A server that takes changes, on a copy of the database.
     pub(crate) fn serve_changes(&self, machine: &Machine, core: Core) -> (Server, TempDir) {
+        self.serve_changes_under(machine, core, &[])
+    }
+
+    /// The same under another program.
+    pub(crate) fn serve_changes_under(&self, machine: &Machine, core: Core, under: &[&str]) -> (Server, TempDir) {
         let folder = tempfile::tempdir_in(&self.folder).unwrap();
         fs::copy(self.folder.join("fleet.db"), folder.path().join("fleet.db")).unwrap();
-        let server = Server::start(machine, core, folder.path(), &[("SEED_FILE", ""), ("API_MODE", "crud")]);
+        let settings = [("SEED_FILE", ""), ("API_MODE", "crud")];
+        let server = Server::start_under(machine, core, under, folder.path(), &settings);
         (server, folder)
     }
 }

@@ -30,10 +30,24 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on the database of a folder and waits until it is ready.
     pub(crate) fn start(machine: &Machine, core: Core, folder: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start_under(machine, core, &[], folder, settings)
+    }
+
+    /// The same under another program, which is told how to start it.
+    pub(crate) fn start_under(
+        machine: &Machine,
+        core: Core,
+        under: &[&str],
+        folder: &Path,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let address = free_address();
         let log = folder.join("server.log");
-        let mut command = machine.command(core, "KILL", &machine::server());
+        let server = machine::server();
+        let words = [under, &[&server]].concat();
+        let mut command = machine.command(core, "KILL", words[0]);
         command
+            .args(&words[1..])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("AUTH_TOKEN", READ)
