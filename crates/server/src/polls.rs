@@ -8,7 +8,7 @@
 //! nothing is thrown out, and what finds no room is compressed for each poll.
 
 use std::{
-    io::Write as _,
+    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
@@ -17,7 +17,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use axum::body::Bytes;
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compress, Compression, FlushCompress, Status};
 use fleet::{Cluster, Snapshot, Stamp};
 use jiff::Timestamp;
 use model::{Id, ResourceType};
@@ -144,14 +144,26 @@ pub(crate) enum Sent {
     Zipped(Bytes),
 }
 
-/// Compresses what is worth it.
+/// As far back as the compressor looks, in bits: as far as most answers reach.
+const WINDOW: u8 = 14;
+
+thread_local! {
+    /// To make a compressor and its tables takes longer than to compress an answer.
+    static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
+        RefCell::new((Compress::new_gzip(Compression::fast(), WINDOW), Vec::new()));
+}
+
+/// Compresses what is worth it. What cannot be compressed is sent as it is.
 fn zip(plain: &[u8]) -> Option<Bytes> {
     if plain.len() < WORTH {
         return None;
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing to memory does not fail; if it did, the answer would be sent as it is.
-    encoder.write_all(plain).ok()?;
-    // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
-    Some(Bytes::copy_from_slice(&encoder.finish().ok()?))
+    COMPRESSOR.with_borrow_mut(|(compressor, zipped)| {
+        compressor.reset();
+        zipped.clear();
+        // If it needs more, it is not worth it.
+        zipped.reserve(plain.len());
+        let status = compressor.compress_vec(plain, zipped, FlushCompress::Finish).ok()?;
+        (status == Status::StreamEnd).then(|| Bytes::copy_from_slice(zipped))
+    })
 }
