@@ -148,7 +148,7 @@ pub(crate) enum Sent {
 const WINDOW: u8 = 14;
 
 thread_local! {
-    /// To make a compressor and its tables takes longer than to compress an answer.
+    /// To make a compressor and its tables for each answer would be a fifth of a poll.
     static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
         RefCell::new((Compress::new_gzip(Compression::fast(), WINDOW), Vec::new()));
 }
