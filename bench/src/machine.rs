@@ -80,6 +80,7 @@ pub(crate) fn versions() -> Value {
         "nginx": said("nginx", &["-v"]),
         "wrk": said("wrk", &["-v"]),
         "sqlite3": said("sqlite3", &["--version"]),
+        "valgrind": said("valgrind", &["--version"]),
     })
 }
 

@@ -31,8 +31,10 @@ impl Version {
 pub(crate) struct Catalogue {
     places: OrdMap<Id, Place>,
     entries: Slots<Entry>,
-    /// How many definitions there are, and how long their plain inputs are together.
-    sizes: (usize, usize),
+    /// How many definitions there are.
+    defined: usize,
+    /// How long their plain inputs are together.
+    plain_len: usize,
     /// Whether definitions depend on one another in a circle.
     pub(crate) circular: bool,
     /// Changes with everything here that answers are made of.
@@ -53,7 +55,8 @@ impl Default for Catalogue {
         Self {
             places: OrdMap::new(),
             entries: Slots::default(),
-            sizes: (0, 0),
+            defined: 0,
+            plain_len: 0,
             circular: false,
             version: Version::new(),
         }
@@ -71,7 +74,7 @@ impl Catalogue {
 
     /// How long a plain input is as a rule.
     pub(crate) fn mean_len(&self) -> usize {
-        self.sizes.1.checked_div(self.sizes.0).unwrap_or_default()
+        self.plain_len.checked_div(self.defined).unwrap_or_default()
     }
 
     /// The places of all definitions.
@@ -108,11 +111,13 @@ impl Catalogue {
             None => return None,
         };
         if let Some(new) = &definition {
-            self.sizes = (self.sizes.0 + 1, self.sizes.1 + new.plain.len());
+            self.defined += 1;
+            self.plain_len += new.plain.len();
         }
         let before = std::mem::replace(&mut self.entries.get_mut(place)?.definition, definition);
         if let Some(old) = &before {
-            self.sizes = (self.sizes.0 - 1, self.sizes.1 - old.plain.len());
+            self.defined -= 1;
+            self.plain_len -= old.plain.len();
         }
         self.tidy(place);
         before

@@ -55,7 +55,8 @@ enum What {
     Patched,
 }
 
-#[derive(Debug, Default)]
+/// For this a poll is refused, so it is remembered.
+#[derive(Debug)]
 struct Odd {
     /// Definitions that a list names twice, with the position of the type.
     twice: Vec<(usize, Place)>,

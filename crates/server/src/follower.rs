@@ -118,6 +118,7 @@ impl Follower {
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
         if let Some(Prepared { change, fleet, .. }) = self.made(store, &here).await {
+            // To hand this worker's tasks over to another takes longer than to publish what is small and in memory only.
             let is_quick = change.writes.len() == 1 && !held.is_kept();
             let advance = || held.advance(fleet, &[change], true, self.clock.now());
             let taken = if is_quick { advance() } else { block_in_place(advance) };

@@ -149,8 +149,7 @@ const WINDOW: u8 = 14;
 
 thread_local! {
     /// To make a compressor and its tables for each answer would be a fifth of a poll.
-    static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
-        RefCell::new((Compress::new_gzip(Compression::fast(), WINDOW), Vec::new()));
+    static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new_gzip(Compression::fast(), WINDOW));
 }
 
 /// Compresses what is worth it. What cannot be compressed is sent as it is.
@@ -158,12 +157,12 @@ fn zip(plain: &[u8]) -> Option<Bytes> {
     if plain.len() < WORTH {
         return None;
     }
-    COMPRESSOR.with_borrow_mut(|(compressor, zipped)| {
+    COMPRESSOR.with_borrow_mut(|compressor| {
         compressor.reset();
-        zipped.clear();
         // If it needs more, it is not worth it.
-        zipped.reserve(plain.len());
-        let status = compressor.compress_vec(plain, zipped, FlushCompress::Finish).ok()?;
-        (status == Status::StreamEnd).then(|| Bytes::copy_from_slice(zipped))
+        let mut zipped = Vec::with_capacity(plain.len());
+        let status = compressor.compress_vec(plain, &mut zipped, FlushCompress::Finish).ok()?;
+        // Copied, since what is kept should not take the room of the whole answer.
+        (status == Status::StreamEnd).then(|| Bytes::copy_from_slice(&zipped))
     })
 }

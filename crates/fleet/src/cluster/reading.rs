@@ -93,6 +93,7 @@ impl Parts {
         let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
         let dns = ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0);
         let Lists { text, numbers, marks, twice } = lists;
+        // To collect them would take over the memory of the pairs, which is larger.
         let mut only = Vec::with_capacity(patches.len());
         only.extend(patches.into_iter().map(|(patches, _)| patches));
         Ok(Self { dns, identity, text, numbers, marks, patches: only, odd: Odd { twice, unread_lists } })

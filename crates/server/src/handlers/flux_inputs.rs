@@ -29,9 +29,10 @@ pub(crate) async fn flux_inputs(
     })?;
     let fleet = app.snapshot()?;
     let cluster = fleet.cluster_at(&dns)?;
-    let polls = app.polls.of(cluster, app.clock.now());
+    let now = app.clock.now();
+    let polls = app.polls.of(cluster, now);
     // Refused or not, the cluster has polled.
-    polls.count(ty, app.clock.now());
+    polls.count(ty, now);
     Ok(poll_answer(&app, &polls, &fleet, cluster, ty, empty, Encoding::asked(&headers))?)
 }
 

@@ -165,7 +165,7 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Gives clusters one namespace after another, by these servers in turn; once they have them all, relabels those.
-    /// What is refused is tried again. It pauses after each: who writes without end leaves others no revision of their own.
+    /// What is refused is tried again. It pauses before each: who writes without end leaves others no revision of their own.
     pub(crate) fn start(addresses: Vec<String>) -> Self {
         let (over, done) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (made, refused) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
