@@ -105,7 +105,7 @@ impl Store for SqliteStore {
 
     async fn append(&self, change: &Change) -> Result<(), AppendError> {
         let mut work = self.connect().await?;
-        let appended = append::commit(&mut work.connection, change).await?;
+        let appended = append::write(&mut work.connection, change).await?;
         let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
         work.done = true;
         if let Some(Ends { head, .. }) = ends {

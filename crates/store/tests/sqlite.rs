@@ -20,9 +20,16 @@ fn dsn(file: &Path, mode: &str) -> SqliteDsn {
 
 /// Makes one more change.
 async fn append(store: &SqliteStore, id: &str) -> Result<Revision, AppendError> {
+    append_all(store, &[id]).await
+}
+
+async fn append_all(store: &SqliteStore, ids: &[&str]) -> Result<Revision, AppendError> {
     let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
-    let op = Op::Put(Body::from_text(r#"{"a":"b"}"#));
-    let writes = vec![Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op }];
+    let put = |id: &&str| {
+        let op = Op::Put(Body::from_text(r#"{"a":"b"}"#));
+        Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op }
+    };
+    let writes = ids.iter().map(put).collect();
     let head = store.ends().await?.head;
     let change = Change::after(&head, origin, writes);
     store.append(&change).await?;
@@ -44,6 +51,22 @@ async fn a_log_outlives_its_process_and_its_folder_is_made() {
     drop(store);
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
     assert_eq!(store.load().await.unwrap().documents.len(), 1);
+}
+
+#[tokio::test]
+async fn a_change_that_fails_on_its_way_never_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dsn(&folder.path().join("log.db"), "rwc")).await.unwrap();
+    append(&store, "a").await.unwrap();
+    let ids: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
+    // One document twice, at the end: everything before it was taken.
+    let mut twice: Vec<_> = ids.iter().map(String::as_str).collect();
+    twice.push("n0");
+    assert!(matches!(append_all(&store, &twice).await, Err(AppendError::Store(_))));
+    assert_eq!(store.load().await.unwrap().documents.len(), 1);
+    twice.pop();
+    append_all(&store, &twice).await.expect("the next change finds nothing of it");
+    assert_eq!(store.load().await.unwrap().documents.len(), 61);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ macro_rules! column {
 /// Writes a change; says false, having done nothing, where it does not come directly after the head. Whoever moves the
 /// head has its row; others wait for it and then find that it is not where they saw it.
 pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    let rows = rows::WriteRow::of_change(change);
+    let rows = rows::WriteRow::of(&change.writes, (0..).map(|position| (change.revision, position)));
     let append = query(
         "WITH w AS MATERIALIZED (
              SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])

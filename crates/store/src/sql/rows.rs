@@ -38,11 +38,6 @@ impl<'a> WriteRow<'a> {
         };
         writes.iter().zip(places).map(row).collect()
     }
-
-    /// The rows of a change.
-    pub(super) fn of_change(change: &'a Change) -> Vec<Self> {
-        Self::of(&change.writes, (0..).map(|position| (change.revision, position)))
-    }
 }
 
 /// Gives a query the columns of a change, without its revision, in the order of the table.

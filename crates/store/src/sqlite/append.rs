@@ -1,94 +1,131 @@
 //! Writing a change: into the log, and into the picture at its head.
 //!
-//! All statements of a change go to the database at once. Each by itself would wait for the thread on which SQLite works,
-//! and together these waits would take longer than the commit. So what comes after the head was moved looks by itself
-//! whether it was. All writes travel as one JSON array, so that a change of ten thousand takes as many statements as a
-//! change of one.
+//! Each statement is a message to the thread on which SQLite works and one back, and for a handful of them these would take
+//! longer than the commit. So all that a write needs stands in a trigger, which every connection that writes brings along.
+//! A change of one document is one statement: it is done as a whole, durably, or not at all.
 
 use std::sync::LazyLock;
 
-use model::Change;
+use model::{Change, Write};
+use sqlx::error::DatabaseError as _;
 
-use super::{Connection, query, rows};
+use super::{Connection, Query, SqliteError, query, rows};
 use crate::StoreError;
 
-/// Moves the head, where it is the one that the change was made for, and notes the change.
-const CHANGE: &str = "
-    UPDATE fleet_log SET head = :revision, epoch = :epoch, digest = :digest
-    WHERE head = :revision - 1 AND digest = :parent;
-    INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
-    SELECT :revision, :epoch, :overrules, :parent, :digest, :at, :actor, :reason, :request_id
-    WHERE (SELECT digest FROM fleet_log) = :digest;";
+/// What a connection needs that writes. Who inserts the writes of a change into this view, each with all that is known of
+/// the change, appends it; a change that writes nothing is one row without a document.
+pub(super) const TRIGGER: &str = "
+    CREATE TEMP VIEW fleet_append AS
+    SELECT c.*, w.position, w.kind, w.id, w.op, w.body, w.checksum FROM main.fleet_changes c, main.fleet_writes w;
 
-/// Notes what it writes.
-const WRITES: &str = "
-    INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
-    FROM json_each(:writes)";
+    CREATE TEMP TRIGGER fleet_append INSTEAD OF INSERT ON fleet_append BEGIN
+        SELECT RAISE(ABORT, 'the head is elsewhere') WHERE NEW.position = 0
+        AND NOT EXISTS (SELECT 1 FROM fleet_log WHERE head = NEW.revision - 1 AND digest = NEW.parent);
 
-/// Counts the documents that come and go.
-const COUNT: &str = "
-    UPDATE fleet_log SET documents = documents
-    + (SELECT count(*) FROM fleet_writes w WHERE revision = :revision AND op <> 'remove'
-       AND NOT EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
-    - (SELECT count(*) FROM fleet_writes w WHERE revision = :revision AND op = 'remove'
-       AND EXISTS (SELECT 1 FROM fleet_documents d WHERE d.kind = w.kind AND d.id = w.id))
-    WHERE digest = :digest;";
+        UPDATE fleet_log SET head = NEW.revision, epoch = NEW.epoch, digest = NEW.digest WHERE NEW.position = 0;
 
-/// Brings the picture to the head.
-const PICTURE: &str = "
-    INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
-    SELECT kind, id, revision, op, body, checksum FROM fleet_writes
-    WHERE revision = :revision AND op <> 'remove' AND (SELECT digest FROM fleet_log) = :digest
-    ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, op = excluded.op, body = excluded.body,
-    checksum = excluded.checksum;
-    DELETE FROM fleet_documents WHERE (SELECT digest FROM fleet_log) = :digest
-    AND (kind, id) IN (SELECT kind, id FROM fleet_writes WHERE revision = :revision AND op = 'remove');";
+        INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
+        SELECT NEW.revision, NEW.epoch, NEW.overrules, NEW.parent, NEW.digest, NEW.at, NEW.actor, NEW.reason,
+            NEW.request_id WHERE NEW.position = 0;
 
-/// Tells whether the head is at the change now.
-const TELL: &str = "SELECT digest = :digest AS moved FROM fleet_log;";
+        INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
+        SELECT NEW.revision, NEW.position, NEW.kind, NEW.id, NEW.op, NEW.body, NEW.checksum WHERE NEW.kind IS NOT NULL;
 
-/// The columns of a change, in the order in which they are bound.
-const COLUMNS: [&str; 10] =
-    [":revision", ":epoch", ":overrules", ":parent", ":digest", ":at", ":actor", ":reason", ":request_id", ":writes"];
+        UPDATE fleet_log SET documents = documents + (NEW.op <> 'remove')
+        - EXISTS (SELECT 1 FROM fleet_documents WHERE kind = NEW.kind AND id = NEW.id) WHERE NEW.kind IS NOT NULL;
 
-/// Writes a change and commits; says false, having done nothing, where it does not come directly after the head.
-pub(super) async fn commit(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("BEGIN IMMEDIATE;{}COMMIT;", script()));
-    run(connection, change, &SCRIPT).await
-}
+        INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
+        SELECT NEW.kind, NEW.id, NEW.revision, NEW.op, NEW.body, NEW.checksum WHERE NEW.op <> 'remove'
+        ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, op = excluded.op, body = excluded.body,
+        checksum = excluded.checksum;
 
-/// The same within a transaction.
-pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    static SCRIPT: LazyLock<String> = LazyLock::new(script);
-    run(connection, change, &SCRIPT).await
-}
+        DELETE FROM fleet_documents WHERE NEW.op = 'remove' AND kind = NEW.kind AND id = NEW.id;
+    END;";
 
-fn script() -> String {
-    let text = format!("{CHANGE}{WRITES} WHERE (SELECT digest FROM fleet_log) = :digest;{COUNT}{PICTURE}{TELL}");
-    let numbered = COLUMNS.iter().enumerate();
-    numbered.fold(text, |text, (at, column)| text.replace(column, &format!("${}", at + 1)))
-}
+/// Inserts one write, and several.
+static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
+static SEVERAL: LazyLock<String> = LazyLock::new(|| insert(ROWS));
 
-async fn run(connection: &mut Connection, change: &Change, script: &'static str) -> Result<bool, StoreError> {
-    let script = rows::bind_change(query(script).bind(rows::number(change.revision.0)), change);
-    let script = script.bind(json(&rows::WriteRow::of_change(change))?);
-    // All of them, since what comes after the row that tells must be done too.
-    let told = script.fetch_all(connection).await?;
-    Ok(told.iter().map(|row| rows::column::<bool>(row, "moved")).collect::<Result<Vec<_>, _>>()? == [true])
-}
+/// How many are several: enough to forget the messages, and few enough that polls are answered meanwhile.
+const ROWS: usize = 25;
 
-fn json<'a>(rows: &'a [rows::WriteRow<'_>]) -> Result<String, StoreError> {
-    let values = |row: &'a rows::WriteRow<'_>| {
-        let rows::WriteRow { revision, position, kind, id, op, body, checksum } = row;
-        (revision, position, kind, id, op, body.as_deref(), checksum)
+/// Nine parameters say what is known of the change, and six each write.
+fn insert(writes: usize) -> String {
+    let row = |write: usize| {
+        let numbers = (1..=9).chain((10..16).map(|column| column + 6 * write));
+        format!("({})", numbers.map(|number| format!("${number}")).collect::<Vec<_>>().join(", "))
     };
-    serde_json::to_string(&rows.iter().map(values).collect::<Vec<_>>())
-        .map_err(|error| StoreError::Corrupt(error.to_string()))
+    format!(
+        "INSERT INTO fleet_append (revision, epoch, overrules, parent, digest, at, actor, reason, request_id,
+         position, kind, id, op, body, checksum) VALUES {}",
+        (0..writes).map(row).collect::<Vec<_>>().join(", ")
+    )
 }
 
+/// Writes a change; says false, having done nothing, where it does not come directly after the head.
+pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
+    let (head, rest) = pieces(&change.writes);
+    if rest.is_empty() {
+        return append(connection, change, 0, head).await;
+    }
+    sqlx::raw_sql("SAVEPOINT change").execute(&mut *connection).await?;
+    let mut position = head.len();
+    let appended = append(connection, change, 0, head).await?;
+    for piece in rest.iter().filter(|_| appended) {
+        append(connection, change, position, piece).await?;
+        position += piece.len();
+    }
+    sqlx::raw_sql("RELEASE change").execute(&mut *connection).await?;
+    Ok(appended)
+}
+
+/// The writes of a change, in pieces that a statement takes: the first one, and all others.
+fn pieces(writes: &[Write]) -> (&[Write], Vec<&[Write]>) {
+    let several = writes.chunks_exact(ROWS);
+    let mut all = several.clone().chain(several.remainder().chunks(1));
+    (all.next().unwrap_or_default(), all.collect())
+}
+
+/// Inserts a piece of a change; says false if it does not follow on the head.
+async fn append(
+    connection: &mut Connection,
+    change: &Change,
+    position: usize,
+    writes: &[Write],
+) -> Result<bool, StoreError> {
+    let insert = if writes.len() > 1 { &SEVERAL } else { &ONE };
+    let insert = rows::bind_change(query(insert.as_str()).bind(rows::number(change.revision.0)), change);
+    let rows = rows::WriteRow::of(writes, (position..).map(|position| (change.revision, position)));
+    let mut insert = rows.iter().fold(insert, bind_write);
+    if rows.is_empty() {
+        insert = insert.bind(0).bind(None::<&str>).bind(None::<&str>).bind(None::<&str>).bind(None::<&str>).bind(0);
+    }
+    match insert.execute(connection).await {
+        Ok(_) => Ok(true),
+        Err(sqlx::Error::Database(error)) if is_refused(error.downcast_ref()) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether it was the trigger that did not want it.
+fn is_refused(error: &SqliteError) -> bool {
+    const CONSTRAINT_TRIGGER: &str = "1811";
+    error.code().is_some_and(|code| code == CONSTRAINT_TRIGGER)
+}
+
+fn bind_write<'q>(query: Query<'q>, row: &'q rows::WriteRow<'_>) -> Query<'q> {
+    let rows::WriteRow { position, kind, id, op, body, checksum, .. } = row;
+    query.bind(position).bind(*kind).bind(*id).bind(*op).bind(body.as_deref()).bind(checksum)
+}
+
+/// Writes what changes once wrote, and nothing else.
 pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
-    static INSERT: LazyLock<String> = LazyLock::new(|| WRITES.replace(":writes", "$1"));
-    query(INSERT.as_str()).bind(json(rows)?).execute(connection).await?;
+    for row in rows {
+        let insert = query(
+            "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        );
+        bind_write(insert.bind(row.revision), row).execute(&mut *connection).await?;
+    }
     Ok(())
 }

@@ -295,6 +295,27 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     assert_eq!(tail.changes[0].writes.len(), 10_000);
 }
 
+/// However many statements a store needs for it.
+async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>) {
+    let mut ids = Vec::new();
+    for size in [0, 1, 2, 24, 25, 26, 50, 76] {
+        ids.extend((0..size).map(|at| format!("n{size}-{at}")));
+        let here = head(&*store).await;
+        let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), put(&format!("{{\"of\":{size}}}")))).collect();
+        let wrong = Point { digest: change(&here, &[]).digest, ..here };
+        let refused = store.append(&change(&wrong, &writes)).await;
+        assert!(matches!(refused, Err(AppendError::Conflict { head }) if head == here), "{size}: {refused:?}");
+        assert_eq!(store.load().await.unwrap().point, here, "{size}: a refused change leaves nothing");
+        let made = append(&*store, &writes).await;
+        let tail = store.changes_after(here.revision, 10).await.unwrap();
+        assert_eq!(tail.changes, [made], "{size}");
+        assert_eq!(store.load().await.unwrap().documents.len(), ids.len(), "{size}");
+    }
+    let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), Op::Remove)).collect();
+    append(&*store, &writes).await;
+    assert_eq!(store.load().await.unwrap().documents, []);
+}
+
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
         mod memory {
@@ -344,6 +365,7 @@ promises!(
     an_append_wakes_and_silence_wakes_too,
     the_picture_is_the_sum_of_the_log,
     a_change_holds_ten_thousand_writes,
+    a_change_of_any_size_is_taken_whole_or_not_at_all,
     the_past_can_be_read,
     the_audit_trail_is_filtered_and_paged,
     pruning_forgets_the_past_and_never_the_present,
