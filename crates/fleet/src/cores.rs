@@ -10,9 +10,13 @@ pub(crate) fn on_all_cores<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> 
     on_cores(items, 0, work)
 }
 
-/// The same, and leaves a core to those who poll meanwhile.
+/// The same, and lets those go first who poll meanwhile: it leaves a core to them, and at every item asks whether one of
+/// them waits for this one. A scheduler may well let a thread that has work go on for milliseconds before it asks.
 pub(crate) fn beside_polls<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    on_cores(items, 1, work)
+    on_cores(items, 1, |item| {
+        thread::yield_now();
+        work(item)
+    })
 }
 
 fn on_cores<T: Send, R: Send>(mut items: Vec<T>, spared: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {

@@ -1,16 +1,20 @@
 //! A change in the making: edits on top of a snapshot, each of which sees the ones before it.
 //!
 //! Everything that an operator can do to the fleet is a method here, so that a single request, a batch and a dry run
-//! are the same code. A draft decides what is written; whether that may be is [`review`](crate::review())'s to say.
+//! are the same code. A draft decides what is written; whether that may be is for review to say.
 
 mod cascade;
 mod clusters;
 
 use std::collections::BTreeMap;
 
-use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value, Write};
+use model::{Body, Change, FieldError, Id, Kind, Map, Op, Origin, Patch, ResourceType, Value, Write};
 
-use crate::{Snapshot, cores::beside_polls};
+use crate::{
+    Snapshot,
+    cores::beside_polls,
+    review::{Objections, check_fields, review},
+};
 
 /// An edit that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +76,22 @@ impl From<FieldError> for EditError {
 #[derive(Debug)]
 pub struct Draft<'a> {
     fleet: &'a Snapshot,
-    ops: BTreeMap<(Kind, Id), Op>,
+    edits: BTreeMap<(Kind, Id), Edit>,
+}
+
+/// What a draft does to a document.
+#[derive(Debug)]
+pub(crate) struct Edit {
+    op: Op,
+    /// The rules that the document breaks by itself, if that was looked at: whoever has its fields does.
+    broken: Option<Vec<FieldError>>,
 }
 
 impl<'a> Draft<'a> {
     /// No edits yet.
     #[must_use]
     pub fn on(fleet: &'a Snapshot) -> Self {
-        Self { fleet, ops: BTreeMap::new() }
+        Self { fleet, edits: BTreeMap::new() }
     }
 
     /// The snapshot that is edited.
@@ -88,30 +100,38 @@ impl<'a> Draft<'a> {
         self.fleet
     }
 
-    /// The writes that these edits come to, without those that change nothing.
-    #[must_use]
-    pub fn into_writes(self) -> Vec<Write> {
+    /// The change that these edits come to, without those that change nothing, and the fleet after it; or every rule that
+    /// it would break.
+    pub fn into_change(self, origin: Origin) -> Result<(Change, Snapshot), Objections> {
         let fleet = self.fleet;
         let changes = |(kind, id): &(Kind, Id), op: &Op| {
             let known = fleet.registry().by_kind(kind.as_str()).and_then(|ty| fleet.document(ty, id));
             known.map_or(*op != Op::Remove, |document| document.op() != *op)
         };
-        let writes = self.ops.into_iter().filter(|(key, op)| changes(key, op));
-        writes.map(|((kind, id), op)| Write { kind, id, op }).collect()
+        let edits = self.edits.into_iter().filter(|(key, edit)| changes(key, &edit.op));
+        let (writes, broken) = edits.map(|((kind, id), Edit { op, broken })| (Write { kind, id, op }, broken)).unzip();
+        let change = Change::after(fleet.point(), origin, writes);
+        let next = review(fleet, &change, broken)?;
+        Ok((change, next))
     }
 
     /// What the document is at this point of the draft.
     fn op(&self, ty: &ResourceType, id: &Id) -> Option<Op> {
-        match self.ops.get(&(ty.kind.clone(), id.clone())) {
-            Some(op) => Some(op.clone()),
+        match self.edits.get(&(ty.kind.clone(), id.clone())) {
+            Some(edit) => Some(edit.op.clone()),
             None => self.fleet.document(ty, id).map(model::Document::op),
         }
     }
 
     /// The fields of a document that is in force.
-    pub fn fields(&self, ty: &ResourceType, id: &Id) -> Result<Map, EditError> {
+    fn fields(&self, ty: &ResourceType, id: &Id) -> Result<Map, EditError> {
+        self.in_force(ty, id)?.fields().map_err(|error| unreadable(&error))
+    }
+
+    /// What a document says that is in force.
+    pub fn in_force(&self, ty: &ResourceType, id: &Id) -> Result<Body, EditError> {
         match self.op(ty, id) {
-            Some(Op::Put(body)) => body.fields().map_err(|error| unreadable(&error)),
+            Some(Op::Put(body)) => Ok(body),
             Some(Op::Retire(_)) => Err(EditError::Decommissioned(id.clone())),
             Some(Op::Remove) | None => Err(EditError::NotFound { kind: ty.kind.clone(), id: id.clone() }),
         }
@@ -119,11 +139,18 @@ impl<'a> Draft<'a> {
 
     /// Writes an operation as it is, for changes that put the past back.
     pub fn write(&mut self, ty: &ResourceType, id: &Id, op: Op) {
-        self.ops.insert((ty.kind.clone(), id.clone()), op);
+        self.edits.insert((ty.kind.clone(), id.clone()), Edit { op, broken: None });
     }
 
-    fn put(&mut self, ty: &ResourceType, id: &Id, fields: &Map) {
-        self.write(ty, id, Op::Put(Body::from_fields(fields)));
+    fn put(&mut self, ty: &ResourceType, id: &Id, fields: Map) {
+        let edit = self.edit(ty, id, fields);
+        self.edits.insert((ty.kind.clone(), id.clone()), edit);
+    }
+
+    /// The edit that makes a document say this.
+    fn edit(&self, ty: &ResourceType, id: &Id, fields: Map) -> Edit {
+        let op = Op::Put(Body::from_fields(&fields));
+        Edit { op, broken: Some(check_fields(self.fleet, ty, id, fields)) }
     }
 
     /// Creates a document; a decommissioned cluster of that id is in force again.
@@ -132,42 +159,41 @@ impl<'a> Draft<'a> {
         if let Some(Op::Put(_)) = self.op(ty, &id) {
             return Err(EditError::Exists { kind: ty.kind.clone(), id });
         }
-        self.put(ty, &id, &fields);
+        self.put(ty, &id, fields);
         Ok(id)
     }
 
     /// Makes a document say this and no more.
     pub fn replace(&mut self, ty: &ResourceType, id: &Id, fields: Map) -> Result<(), EditError> {
-        self.fields(ty, id)?;
+        self.in_force(ty, id)?;
         let (id, fields) = with_id(ty, fields, Some(id))?;
-        self.put(ty, &id, &fields);
+        self.put(ty, &id, fields);
         Ok(())
     }
 
     /// Changes a document.
     pub fn patch(&mut self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<(), EditError> {
-        let patched = self.patched(ty, id, patch)?;
-        self.write(ty, id, Op::Put(patched));
+        let fields = self.patched(ty, id, patch)?;
+        self.put(ty, id, fields);
         Ok(())
     }
 
     /// Changes documents alike.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
-        let patched = beside_polls(ids, |id| self.patched(ty, &id, patch).map(|body| (id, body)));
-        for patched in patched {
-            let (id, body) = patched?;
-            self.write(ty, &id, Op::Put(body));
+        let edit = |id: Id| self.patched(ty, &id, patch).map(|fields| (self.edit(ty, &id, fields), id));
+        for edited in beside_polls(ids, edit) {
+            let (edit, id) = edited?;
+            self.edits.insert((ty.kind.clone(), id), edit);
         }
         Ok(())
     }
 
     /// What a document says after a patch.
-    fn patched(&self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<Body, EditError> {
+    fn patched(&self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<Map, EditError> {
         let fields = patch
             .apply(self.fields(ty, id)?)
             .map_err(|error| FieldError::new("", "patch", error.to_string()).of(&ty.kind, id))?;
-        let (_, fields) = with_id(ty, fields, Some(id))?;
-        Ok(Body::from_fields(&fields))
+        Ok(with_id(ty, fields, Some(id))?.1)
     }
 
     /// Deletes a document: decommissions a cluster, removes any other that nobody refers to. With `cascade`, the

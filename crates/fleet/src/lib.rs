@@ -31,5 +31,5 @@ pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan};
 pub use problems::{Problem, Rule};
 pub use publish::{Reader, Writer, fleet};
-pub use review::{Objections, review};
+pub use review::Objections;
 pub use snapshot::{Snapshot, SnapshotError};

@@ -13,10 +13,16 @@ use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot, cores::bes
 #[derive(Debug)]
 pub struct Objections(pub Vec<FieldError>);
 
-/// The snapshot that a change would make, or every rule that it would break.
-pub fn review(before: &Snapshot, change: &Change) -> Result<Snapshot, Objections> {
-    let new = change.writes.iter().filter(|write| !is_restore(before, write)).collect();
-    let mut errors = beside_polls(new, |write| check_document(before, write)).concat();
+/// The snapshot that a change would make, or every rule that it would break; `broken` says which rules a write's document
+/// breaks by itself, where that was looked at.
+pub(crate) fn review(
+    before: &Snapshot,
+    change: &Change,
+    broken: Vec<Option<Vec<FieldError>>>,
+) -> Result<Snapshot, Objections> {
+    let new = change.writes.iter().zip(broken).filter(|(write, _)| !is_restore(before, write)).collect();
+    let check = |(write, broken): (&Write, Option<_>)| broken.unwrap_or_else(|| check_document(before, write));
+    let mut errors = beside_polls(new, check).concat();
     match before.apply(change) {
         Ok(after) => {
             check_consequences(before, &after, &change.writes, &mut errors);
@@ -69,11 +75,18 @@ fn is_restore(before: &Snapshot, write: &Write) -> bool {
 
 /// A document by itself.
 fn check_document(fleet: &Snapshot, write: &Write) -> Vec<FieldError> {
+    let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else {
+        return Vec::new();
+    };
+    // What cannot be read is told when the change is applied.
+    body.fields().map_or_else(|_| Vec::new(), |fields| check_fields(fleet, ty, &write.id, fields))
+}
+
+/// The fields of a document by itself.
+pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: Map) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else { return errors };
-    let Ok(fields) = body.fields() else { return errors };
     if !ty.fixed.is_empty() {
-        check_fixed(fleet, write, ty, &fields, &mut errors);
+        check_fixed(fleet, ty, id, &fields, &mut errors);
     }
     if let Some(Value::Object(patches)) = fields.get("patches").filter(|_| ty.is_cluster()) {
         for (component, patches) in patches {
@@ -82,21 +95,21 @@ fn check_document(fleet: &Snapshot, write: &Write) -> Vec<FieldError> {
                 if integer.is_some_and(|integer| integer.unsigned_abs() > MAX_SAFE_INTEGER) {
                     let pointer = yaml::child(&yaml::child("/patches", component), key);
                     let message = "Helm reads this as a number, and beyond 2^53 it loses digits on its way";
-                    errors.push(FieldError::new(pointer, "number-range", message).of(&write.kind, &write.id));
+                    errors.push(FieldError::new(pointer, "number-range", message).of(&ty.kind, id));
                 }
             }
         }
     }
-    errors.extend(ty.check(fields).into_iter().map(|error| error.of(&write.kind, &write.id)));
+    errors.extend(ty.check(fields).into_iter().map(|error| error.of(&ty.kind, id)));
     errors
 }
 
 /// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
 /// type. A document may say that its object is to be made anew instead.
-fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map, errors: &mut Vec<FieldError>) {
-    let Some(known) = fleet.document(ty, &write.id).and_then(|document| document.body.fields().ok()) else { return };
+fn check_fixed(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: &Map, errors: &mut Vec<FieldError>) {
+    let Some(known) = fleet.document(ty, id).and_then(|document| document.body.fields().ok()) else { return };
     // A decommissioned cluster may be restored before it has let anything go.
-    let is_there = || fleet.holders(ty, &write.id).next().is_some();
+    let is_there = || fleet.holders(ty, id).next().is_some();
     for (field, unless) in &ty.fixed {
         let changes = known.get(field) != fields.get(field) && fields.get(unless) != Some(&Value::Bool(true));
         if changes && is_there() {
@@ -104,7 +117,7 @@ fn check_fixed(fleet: &Snapshot, write: &Write, ty: &ResourceType, fields: &Map,
                 "Kubernetes cannot change it on the clusters that have it; with \"{unless}\": true they delete the object \
                  and make it anew"
             );
-            errors.push(FieldError::new(yaml::child("", field), "fixed", message).of(&write.kind, &write.id));
+            errors.push(FieldError::new(yaml::child("", field), "fixed", message).of(&ty.kind, id));
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::{
     borrow::Cow,
-    fmt::{self, Write as _},
+    fmt,
     sync::{Arc, OnceLock},
 };
 
-use crate::{Id, Kind, Map, Op, Revision, Value};
+use crate::{Id, Kind, Map, Op, Revision};
 
 /// The content of a document, as compact JSON text.
 ///
@@ -42,14 +42,8 @@ impl Body {
     /// Writes fields down.
     #[must_use]
     pub fn from_fields(fields: &Map) -> Self {
-        let mut text = String::from("{");
-        for (at, (name, value)) in fields.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{comma}{}:{value}", Value::from(name.as_str()));
-        }
-        text.push('}');
-        Self::from_text(&text)
+        // A tree of JSON can be written. If it could not, there would be no text, which reads as no document.
+        Self::from_text(&serde_json::to_string(fields).unwrap_or_default())
     }
 
     /// Takes text that a store kept.

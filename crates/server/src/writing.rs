@@ -8,9 +8,9 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::http::{StatusCode, header::RETRY_AFTER};
-use fleet::{Draft, EditError, Objections, Snapshot, plan, review};
+use fleet::{Draft, EditError, Objections, Snapshot, plan};
 use jiff::Timestamp;
-use model::{Change, Digest, FieldError, Origin, Plan, Revision, Write};
+use model::{Digest, FieldError, Origin, Plan, Revision, Write};
 use store::AppendError;
 use tokio::sync::MutexGuard;
 
@@ -70,8 +70,8 @@ pub(crate) async fn write<T>(
         let think = || {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
-            let change = Change::after(fleet.point(), access.origin(app.clock.now()), draft.into_writes());
-            let next = review(&fleet, &change).map_err(|Objections(broken)| Failure::invalid(broken))?;
+            let change = draft.into_change(access.origin(app.clock.now()));
+            let (change, next) = change.map_err(|Objections(broken)| Failure::invalid(broken))?;
             let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
             Ok((change, next, value, plan))
         };

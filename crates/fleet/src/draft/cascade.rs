@@ -23,7 +23,7 @@ impl Draft<'_> {
             if referred || patched {
                 by.push(format!("{}/{cluster}", clusters.kind));
                 if cascade {
-                    self.put(clusters, &cluster, &fields);
+                    self.put(clusters, &cluster, fields);
                 }
             }
         }
@@ -34,7 +34,7 @@ impl Draft<'_> {
                 if dependant != *id && drop_item(&mut fields, field, |item| item == id.as_str()) {
                     by.push(format!("{}/{dependant}", ty.kind));
                     if cascade {
-                        self.put(ty, &dependant, &fields);
+                        self.put(ty, &dependant, fields);
                     }
                 }
             }
@@ -48,7 +48,7 @@ impl Draft<'_> {
 
     /// Documents of the snapshot, and those that this draft writes.
     fn candidates(&self, ty: &ResourceType, mut known: BTreeSet<Id>) -> BTreeSet<Id> {
-        known.extend(self.ops.keys().filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()));
+        known.extend(self.edits.keys().filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()));
         known
     }
 }

@@ -24,7 +24,7 @@ impl<'a> Draft<'a> {
         if !change(&mut fields) {
             return Err(EditError::NotFound { kind: about.0.clone(), id: about.1.clone() });
         }
-        self.put(clusters, cluster, &fields);
+        self.put(clusters, cluster, fields);
         Ok(())
     }
 

@@ -63,18 +63,19 @@ fn check_map(map: &Map, schema: Option<&Value>, place: At<'_>, errors: &mut Vec<
             let message = format!("a key has at most {MAX_KEY} bytes");
             errors.push(FieldError::new(place.pointer(), "key-length", message));
         }
-        let declared = schema.and_then(|schema| {
-            let property = schema.get("properties").and_then(|properties| properties.get(name));
-            property.or_else(|| schema.get("additionalProperties"))
-        });
-        check_value(value, declared, field, errors);
+        let declared = || {
+            let property = schema?.get("properties").and_then(|properties| properties.get(name));
+            property.or_else(|| schema?.get("additionalProperties"))
+        };
+        check_value(value, &declared, field, errors);
     }
 }
 
-fn check_value(value: &Value, schema: Option<&Value>, place: At<'_>, errors: &mut Vec<FieldError>) {
+/// The schema is looked up where it is needed, which is seldom.
+fn check_value<'a>(value: &Value, schema: &dyn Fn() -> Option<&'a Value>, place: At<'_>, errors: &mut Vec<FieldError>) {
     match value {
         // Where the schema gives a type, it speaks of null itself.
-        Value::Null if schema.is_none_or(|schema| schema.get("type").or(schema.get("nullable")).is_none()) => {
+        Value::Null if schema().is_none_or(|schema| schema.get("type").or(schema.get("nullable")).is_none()) => {
             let message = "null vanishes on its way to the cluster: leave the field out";
             errors.push(FieldError::new(place.pointer(), "null", message));
         }
@@ -83,12 +84,12 @@ fn check_value(value: &Value, schema: Option<&Value>, place: At<'_>, errors: &mu
             errors.push(FieldError::new(place.pointer(), "number-range", message));
         }
         Value::Array(items) => {
-            let schema = schema.and_then(|schema| schema.get("items"));
+            let schema = schema().and_then(|schema| schema.get("items"));
             for (at, item) in items.iter().enumerate() {
-                check_value(item, schema, At::Item(&place, at), errors);
+                check_value(item, &|| schema, At::Item(&place, at), errors);
             }
         }
-        Value::Object(map) => check_map(map, schema, place, errors),
+        Value::Object(map) => check_map(map, schema(), place, errors),
         Value::String(text) => check_text(text, place, errors),
         _ => {}
     }
@@ -96,6 +97,10 @@ fn check_value(value: &Value, schema: Option<&Value>, place: At<'_>, errors: &mu
 
 /// Marks that are not printed break the YAML that Flux makes of them, and with it every input of the type.
 fn check_text(text: &str, place: At<'_>, errors: &mut Vec<FieldError>) {
+    // Most text has none: it is looked at in one sweep.
+    if text.bytes().all(|byte| byte < 0x7f) {
+        return;
+    }
     let breaks = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
     if let Some(mark) = text.chars().find(|c| breaks(*c)) {
         let message = format!("U+{:04X} is a mark that Flux cannot read", u32::from(mark));

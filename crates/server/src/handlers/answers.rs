@@ -8,8 +8,8 @@ use axum::{
 };
 use fleet::Empty;
 use http_body_util::Full;
-use model::{Document, Id, ResourceType, Revision};
-use serde_json::json;
+use model::{Document, Id, Kind, ResourceType, Revision, Write};
+use serde::Serialize;
 
 use crate::{
     App,
@@ -95,9 +95,20 @@ pub(crate) fn changed<T>(outcome: Outcome<T>, ty: &ResourceType, id: &Id) -> Res
 
 /// Sends what came of a change to many documents: what was written, and as which revision.
 pub(crate) fn wrote<T>(outcome: Outcome<T>) -> Result<Response, Failure> {
+    #[derive(Serialize)]
+    struct Wrote<'a> {
+        revision: Revision,
+        documents: Vec<Written<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Written<'a> {
+        kind: &'a Kind,
+        id: &'a Id,
+        op: &'a str,
+    }
     outcome.answer(|done| {
-        let told = |write: &model::Write| json!({"kind": write.kind, "id": write.id, "op": write.op.name()});
-        let documents: Vec<_> = done.writes.iter().map(told).collect();
-        Ok(axum::Json(json!({"revision": done.revision, "documents": documents})).into_response())
+        let written = done.writes.iter().map(|Write { kind, id, op }| Written { kind, id, op: op.name() });
+        let documents = written.collect();
+        Ok(axum::Json(Wrote { revision: done.revision, documents }).into_response())
     })
 }

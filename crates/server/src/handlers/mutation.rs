@@ -92,7 +92,7 @@ impl Mutation {
         let precondition = self.precondition();
         let about = if ty.is_cluster() { About::OneCluster } else { About::Many };
         self.make_about(about, |draft| {
-            draft.fields(ty, id)?;
+            draft.in_force(ty, id)?;
             precondition.check(draft.fleet().document(ty, id))?;
             Ok(edit(draft)?)
         })
