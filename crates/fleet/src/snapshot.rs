@@ -53,16 +53,16 @@ impl SnapshotError {
 /// A map by names, which nobody chooses to be slow: the default hasher guards against that, at a price.
 type ByName<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
-/// The places of the clusters that claim a DNS name, in the order of their ids: one live cluster at most, if all is well,
-/// and any number of tombstones.
+/// The clusters that claim a DNS name, in the order of their ids: one live cluster at most, if all is well, and any number
+/// of tombstones. They themselves and not their places, since this is where polls come from.
 #[derive(Clone, Debug)]
 enum Claims {
-    One([Place; 1]),
-    Many(Arc<[Place]>),
+    One([Arc<Cluster>; 1]),
+    Many(Arc<[Arc<Cluster>]>),
 }
 
 impl Claims {
-    fn places(&self) -> &[Place] {
+    fn clusters(&self) -> &[Arc<Cluster>] {
         match self {
             Self::One(one) => one,
             Self::Many(many) => many,
@@ -233,7 +233,6 @@ impl Snapshot {
     }
 
     pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        let places = self.by_dns.get(dns).map_or(&[][..], Claims::places);
-        places.iter().filter_map(|place| self.clusters.get(*place)).map(AsRef::as_ref)
+        self.by_dns.get(dns).map_or(&[][..], Claims::clusters).iter().map(AsRef::as_ref)
     }
 }

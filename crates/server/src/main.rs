@@ -11,7 +11,7 @@ use model::Registry;
 use server::{
     App, Fatal, Follower, Front, Limits, Log, Parts, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
-    listen, openapi_document, restore, retain, router, serve,
+    keep_pages_small, listen, openapi_document, restore, retain, router, serve,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -25,12 +25,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const BAD_SETTING: u8 = 2;
 
 fn main() -> ExitCode {
+    keep_pages_small();
     let outcome = match config::read(std::env::args_os()) {
         Ok(Command::Serve(config)) => block_on(run(*config)),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
         Ok(Command::Clusters { resources, directory }) => write_clusters(resources.as_deref(), &directory),
-        Ok(Command::Backup { backend, file }) => block_on(back_up(&backend, &file)),
-        Ok(Command::Restore { backend, file, replace }) => block_on(restore(&backend, &file, replace)),
+        Ok(Command::Backup { backend, file }) => block_on(async move { back_up(&backend, &file).await }),
+        Ok(Command::Restore { backend, file, replace }) => {
+            block_on(async move { restore(&backend, &file, replace).await })
+        }
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(Fatal::Setting(error.to_string())),
     };
@@ -67,9 +70,10 @@ fn write_clusters(resources: Option<&Path>, directory: &Path) -> Result<(), Fata
     Ok(())
 }
 
-fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> {
+fn block_on(work: impl Future<Output = Result<(), Fatal>> + Send + 'static) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Fatal::other)?;
-    runtime.block_on(work)
+    // Where connections are served, they are accepted: this thread would have to hand each of them over.
+    runtime.block_on(runtime.spawn(work)).map_err(Fatal::other)?
 }
 
 async fn run(config: Config) -> Result<(), Fatal> {

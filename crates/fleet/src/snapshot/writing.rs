@@ -95,6 +95,10 @@ impl Snapshot {
         let known = self.by_id.get(&id).copied();
         let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
         let was = known.and_then(|place| self.clusters.get(place)).cloned();
+        self.claim(&cluster.dns, &id, Some(&cluster));
+        if let Some(was) = was.as_ref().filter(|was| was.dns != cluster.dns) {
+            self.claim(&was.dns, &id, None);
+        }
         self.link(place, was.as_deref(), Some(&cluster));
         if let Some(was) = was {
             self.clusters.replace(place, cluster.clone());
@@ -128,6 +132,7 @@ impl Snapshot {
                 if let Some(place) = self.by_id.remove(id)
                     && let Some(cluster) = self.clusters.get(place).cloned()
                 {
+                    self.claim(&cluster.dns, id, None);
                     self.link(place, Some(&cluster), None);
                     self.clusters.remove(place);
                     touched.clusters(self.live_claims(cluster.dns.as_str()));
@@ -145,16 +150,8 @@ impl Snapshot {
         touched.document(kind, id);
     }
 
-    /// Brings the indexes from what a cluster was to what it is.
+    /// Brings the indexes of places from what a cluster was to what it is.
     fn link(&mut self, place: Place, was: Option<&Cluster>, is: Option<&Cluster>) {
-        let (old, new) = (was.map(|it| &it.dns), is.map(|it| &it.dns));
-        if old != new {
-            for (dns, claims) in [(old, false), (new, true)] {
-                if let Some(dns) = dns {
-                    self.claim(dns, place, claims);
-                }
-            }
-        }
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
             let places =
                 |cluster: Option<&Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position)).to_vec();
@@ -186,24 +183,15 @@ impl Snapshot {
         }
     }
 
-    /// Notes that the cluster at a place has a DNS name, or has it no longer.
-    pub(super) fn claim(&mut self, dns: &ClusterDns, place: Place, claims: bool) {
-        let Some(known) = self.by_dns.get(dns) else {
-            if claims {
-                self.by_dns.insert(dns.clone(), Claims::One([place]));
-            }
-            return;
-        };
-        let known = known.places();
-        let mut places: Vec<_> = known.iter().copied().filter(|known| *known != place).collect();
-        places.extend(claims.then_some(place));
-        let claims = match *places {
-            [] => return drop(self.by_dns.remove(dns)),
-            [one] => Claims::One([one]),
-            _ => {
-                places.sort_by_key(|place| self.clusters.get(*place).map(|cluster| cluster.id()));
-                Claims::Many(places.into())
-            }
+    /// Notes which cluster of an id has a DNS name, or that none has it any longer.
+    pub(super) fn claim(&mut self, dns: &ClusterDns, id: &Id, cluster: Option<&Arc<Cluster>>) {
+        let known = self.by_dns.get(dns).map_or(&[][..], Claims::clusters);
+        let mut all: Vec<_> = known.iter().filter(|known| known.id() != id).chain(cluster).cloned().collect();
+        all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
+        let claims = match <[_; 1]>::try_from(all) {
+            Ok(one) => Claims::One(one),
+            Err(none) if none.is_empty() => return drop(self.by_dns.remove(dns)),
+            Err(many) => Claims::Many(many.into()),
         };
         self.by_dns.insert(dns.clone(), claims);
     }
