@@ -1,9 +1,9 @@
 //! What a cluster changes of a component for itself.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use model::{
-    Map, Value,
+    Map,
     helm::{self, PatchError},
     prune_nulls,
 };
@@ -30,25 +30,32 @@ impl Patches {
             let keys: Vec<_> = members.0.iter().map(|(key, _)| &**key).collect();
             (no_variables(&keys).next().is_none(), None)
         } else {
-            let mut patches: Map = serde_json::from_str(patches).map_err(|error| error.to_string())?;
-            prune_nulls(&mut patches);
-            let keys: Vec<_> = patches.keys().map(String::as_str).collect();
-            let are_variables = no_variables(&keys).next().is_none();
-            (are_variables, write_tree(patches, text)?)
+            write_tree(patches, text).map_err(|error| error.to_string())?
         };
         Ok(Self { name, are_variables, refused })
     }
 }
 
-/// Writes any patches; says why they have no meaning, if they have none.
-fn write_tree(patches: Map, text: &mut String) -> Result<Option<Box<PatchError>>, String> {
-    let values = match helm::expand(&patches) {
-        Ok(values) => Value::Object(values),
-        Err(error) => return Ok(Some(Box::new(error))),
+/// Writes any patches; says whether all are free names of variables, and why they have no meaning, if they have none.
+fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(bool, Option<Box<PatchError>>)> {
+    let mut tree: Map = serde_json::from_str(patches)?;
+    prune_nulls(&mut tree);
+    let keys: Vec<_> = tree.keys().map(String::as_str).collect();
+    let are_variables = no_variables(&keys).next().is_none();
+    let values = match helm::expand(&tree) {
+        Ok(values) => serde_json::to_string(&values)?,
+        Err(error) => return Ok((are_variables, Some(Box::new(error)))),
     };
-    let patches = Value::Object(patches);
-    write!(text, "\"patches\":{patches},\"values\":{values}").map_err(|error| error.to_string())?;
-    Ok(None)
+    text.push_str("\"patches\":");
+    // Where nothing was taken out, they say what they said.
+    if patches.contains("null") {
+        text.push_str(&serde_json::to_string(&tree)?);
+    } else {
+        text.push_str(patches);
+    }
+    text.push_str(",\"values\":");
+    text.push_str(&values);
+    Ok((are_variables, None))
 }
 
 /// Patches whose keys are no paths and whose values are scalars, which most are: their tree is what they say, with types
