@@ -16,6 +16,7 @@ use crate::{
     config::Backend,
     held::Held,
     log::Prepared,
+    pages,
     seeding::{self, SeedingError},
 };
 
@@ -228,6 +229,7 @@ impl Follower {
     /// Reads the whole picture.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
         let picture = store.load().await?;
+        pages::expect(picture.documents.len());
         Ok(block_in_place(|| Snapshot::load(self.registry.clone(), picture.point, picture.documents))?)
     }
 

@@ -27,13 +27,12 @@ const BAD_SETTING: u8 = 2;
 fn main() -> ExitCode {
     keep_pages_small();
     let outcome = match config::read(std::env::args_os()) {
-        Ok(Command::Serve(config)) => block_on(run(*config)),
+        // As a task, since where connections are served they are accepted: this thread would hand each of them over.
+        Ok(Command::Serve(config)) => block_on(async { tokio::spawn(run(*config)).await.map_err(Fatal::other)? }),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
         Ok(Command::Clusters { resources, directory }) => write_clusters(resources.as_deref(), &directory),
-        Ok(Command::Backup { backend, file }) => block_on(async move { back_up(&backend, &file).await }),
-        Ok(Command::Restore { backend, file, replace }) => {
-            block_on(async move { restore(&backend, &file, replace).await })
-        }
+        Ok(Command::Backup { backend, file }) => block_on(back_up(&backend, &file)),
+        Ok(Command::Restore { backend, file, replace }) => block_on(restore(&backend, &file, replace)),
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(Fatal::Setting(error.to_string())),
     };
@@ -70,10 +69,9 @@ fn write_clusters(resources: Option<&Path>, directory: &Path) -> Result<(), Fata
     Ok(())
 }
 
-fn block_on(work: impl Future<Output = Result<(), Fatal>> + Send + 'static) -> Result<(), Fatal> {
+fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Fatal::other)?;
-    // Where connections are served, they are accepted: this thread would have to hand each of them over.
-    runtime.block_on(runtime.spawn(work)).map_err(Fatal::other)?
+    runtime.block_on(work)
 }
 
 async fn run(config: Config) -> Result<(), Fatal> {

@@ -22,6 +22,8 @@ use store::{
     archive::{self, Archive},
 };
 
+use crate::pages;
+
 /// How often the times of the files are brought up to date.
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
 
@@ -209,6 +211,7 @@ fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, Open), Unusa
     let file = options().read(true).append(true).open(path)?;
     let at_head = Timestamp::try_from(file.metadata()?.modified()?).map_err(|error| because(&error))?;
     let (picture, changes) = Archive::open(BufReader::new(&file)).map_err(|error| because(&error))?;
+    pages::expect(picture.documents.len());
     let mut fleet =
         Snapshot::load(registry.clone(), picture.point, picture.documents).map_err(|error| because(&error))?;
     for change in changes {
