@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use model::{Id, ResourceType};
 
 /// What all compressed answers may take.
-const BUDGET: usize = 4 * 1024 * 1024;
+const BUDGET: usize = 2 * 1024 * 1024;
 
 /// Smaller answers are not worth it.
 const WORTH: usize = 1024;
