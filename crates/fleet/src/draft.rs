@@ -81,7 +81,7 @@ pub struct Draft<'a> {
 
 /// What a draft does to a document.
 #[derive(Debug)]
-pub(crate) struct Edit {
+struct Edit {
     op: Op,
     /// The rules that the document breaks by itself, if that was looked at: whoever has its fields does.
     broken: Option<Vec<FieldError>>,
