@@ -248,3 +248,27 @@ fn what_an_answer_is_made_of_has_a_stamp() {
         assert_ne!(stamp(&after(&fleet, &change)), before, "{change}");
     }
 }
+
+/// The index of names holds clusters: whatever happens to one must be seen under its name, and under no other.
+#[test]
+fn a_name_leads_to_the_cluster_as_it_is_now() {
+    let refer = |dns: &str, id: &str| cluster(dns, &json!({"cluster_name": "one", "namespaces": [{"id": id}]}));
+    let told = |fleet: &Snapshot, dns: &str| {
+        let answer = poll(fleet, dns, "namespaces").ok()?;
+        Some((answer["inputs"][0]["id"].as_str()?.to_owned(), answer["inputs"][0]["cluster"]["name"].clone()))
+    };
+    let is = |id: &str, name: &str| Some((id.to_owned(), json!(name)));
+    let fleet = fleet_of(&json!({"namespaces": {"a": {}, "b": {}}, "clusters": {"one": refer("one.example", "a")}}));
+    assert_eq!(told(&fleet, "one.example"), is("a", "one"));
+    let fleet = after(&fleet, &json!({"clusters": {"one": refer("one.example", "b")}}));
+    assert_eq!(told(&fleet, "one.example"), is("b", "one"), "it was edited");
+    let moved = after(&fleet, &json!({"clusters": {"one": refer("other.example", "b")}}));
+    assert_eq!((told(&moved, "one.example"), told(&moved, "other.example")), (None, is("b", "one")), "it has moved");
+    let two = cluster("one.example", &json!({"cluster_name": "two", "namespaces": [{"id": "a"}]}));
+    let taken = after(&moved, &json!({"clusters": {"two": two}}));
+    assert_eq!((told(&taken, "one.example"), told(&taken, "other.example")), (is("a", "two"), is("b", "one")));
+    let back = after(&taken, &json!({"clusters": {"one": refer("one.example", "b")}}));
+    assert!(matches!(poll(&back, "one.example", "namespaces"), Err(Refusal::AmbiguousDns(_))), "two claim it");
+    let loaded = Snapshot::load(BUILT_IN.clone(), *back.point(), back.all_documents().cloned()).unwrap();
+    assert!(matches!(poll(&loaded, "one.example", "namespaces"), Err(Refusal::AmbiguousDns(_))), "and after a start");
+}

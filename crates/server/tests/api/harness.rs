@@ -173,8 +173,12 @@ impl Server {
         harness::eventually_or(&|| format!("{what}; the log says: {}", self.log()), &mut is);
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
     pub(crate) fn signal(&self, signal: signal::Signal) {
-        signal::kill(Pid::from_raw(self.running.pid().try_into().unwrap()), signal).unwrap();
+        signal::kill(Pid::from_raw(self.pid().try_into().unwrap()), signal).unwrap();
     }
 
     pub(crate) fn wait(self) -> ExitStatus {

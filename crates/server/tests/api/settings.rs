@@ -1,6 +1,8 @@
 //! Settings: a bad one is one sentence and exit code 2.
 
-use std::fs;
+use std::{fs, sync::Arc};
+
+use serde_json::json;
 
 use crate::harness::{Server, command};
 
@@ -96,4 +98,19 @@ fn an_address_that_is_taken_is_told_in_a_sentence() {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.starts_with(&format!("flux-resourceset: cannot listen on {}: ", server.address())), "{told}");
+}
+
+/// Large pages of memory are never all used, which a small server would notice and a large one would not.
+#[cfg(target_os = "linux")]
+#[test]
+fn only_a_large_fleet_is_held_in_large_pages() {
+    for (namespaces, allowed) in [(10, "0"), (20_000, "1")] {
+        let folder = tempfile::tempdir().unwrap();
+        let namespaces: Vec<_> = (0..namespaces).map(|at| json!({"id": format!("n{at}")})).collect();
+        fs::write(folder.path().join("seed.json"), json!({"namespaces": namespaces}).to_string()).unwrap();
+        let server = Server::start_in(Arc::new(folder), &[("SEED_FILE", "seed.json")]);
+        let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let told = status.lines().find_map(|line| line.strip_prefix("THP_enabled:")).unwrap();
+        assert_eq!(told.trim(), allowed, "of {} documents", namespaces.len());
+    }
 }

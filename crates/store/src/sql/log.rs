@@ -290,7 +290,7 @@ pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError>
     Ok(())
 }
 
-/// How many documents are written with one statement.
+/// How many documents are taken out of their bodies at once.
 const CHUNK: usize = 1_000;
 
 pub(super) async fn restore(

@@ -64,19 +64,24 @@ fn insert(writes: usize) -> String {
 
 /// Writes a change; says false, having done nothing, where it does not come directly after the head.
 pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    let (head, rest) = pieces(&change.writes);
-    if rest.is_empty() {
-        return append(connection, change, 0, head).await;
+    let (first, others) = pieces(&change.writes);
+    if others.is_empty() {
+        return append(connection, change, 0, first).await;
     }
     sqlx::raw_sql("SAVEPOINT change").execute(&mut *connection).await?;
-    let mut position = head.len();
-    let appended = append(connection, change, 0, head).await?;
-    for piece in rest.iter().filter(|_| appended) {
-        append(connection, change, position, piece).await?;
-        position += piece.len();
+    let follows = append(connection, change, 0, first).await?;
+    if follows {
+        let mut position = first.len();
+        for piece in others {
+            // What is missing a piece must not stay; whoever began the transaction gives it up.
+            if !append(connection, change, position, piece).await? {
+                return Err(StoreError::Unavailable(format!("it did not take all of change {}", change.revision)));
+            }
+            position += piece.len();
+        }
     }
     sqlx::raw_sql("RELEASE change").execute(&mut *connection).await?;
-    Ok(appended)
+    Ok(follows)
 }
 
 /// The writes of a change, in pieces that a statement takes: the first one, and all others.
