@@ -71,16 +71,12 @@ impl List {
         write(&mut self.answer.0);
     }
 
-    /// Checks the whole against what Flux takes.
-    pub(crate) fn seal(mut self, empty: Empty, cluster: Option<&str>) -> Result<Answer, Refusal> {
+    /// Checks the whole against what Flux takes. "No inputs" may be said by a record, which ends as all do.
+    pub(crate) fn seal(mut self, empty: Empty, ending: &str) -> Result<Answer, Refusal> {
         if self.count == 0 && empty == Empty::Explicit {
             self.push(|text| {
                 text.push_str("{\"id\":\"none\",\"none\":true");
-                if let Some(cluster) = cluster {
-                    text.push_str(",\"cluster\":");
-                    text.push_str(cluster);
-                }
-                text.push('}');
+                text.push_str(ending);
             });
         }
         let Self { mut answer, count } = self;

@@ -6,9 +6,11 @@
 mod patches;
 mod reading;
 
-use model::{ClusterDns, Document, Id, State};
+use std::{ops::Range, sync::Arc};
 
-use crate::{catalogue::Version, slots::Place};
+use model::{Document, Id, State};
+
+use crate::{Polls, catalogue::Version, slots::Place};
 
 pub(crate) use patches::{Patches, no_variables};
 pub(crate) use reading::Names;
@@ -18,17 +20,18 @@ pub(crate) use reading::Names;
 pub struct Cluster {
     /// Its document.
     pub document: Document,
-    /// The name under which it polls, in its one spelling.
-    pub dns: ClusterDns,
-    /// All that is served of it, as JSON: what every input says about it, `{name, dns, environment}`; and then what its
+    /// How it polled. No part of what it says: from one reading of the cluster it passes to the next.
+    pub polls: Arc<Polls>,
+    /// All that is served of it, as JSON: the end of every input, `,"cluster":{name, dns, environment}}`; and then what its
     /// references say, and what its patches come to.
     text: Box<str>,
-    identity: usize,
-    /// The definitions that its lists name, one list after the other in the order of the types; before them, where each
-    /// list begins and where the last one ends.
-    numbers: Box<[Place]>,
-    /// References that have more to say than an id, in their order. Most have not.
-    marks: Box<[Mark]>,
+    /// How long the first of these is.
+    ending: u32,
+    /// Where the name is under which it polls, in its one spelling.
+    dns: Range<u32>,
+    /// Where each of its lists begins and the last one ends, in the order of the types; then the places of the definitions
+    /// that they name, one list after the other; and then the [`Mark`]s.
+    numbers: Box<[u32]>,
     /// In the order of the names of what they patch.
     patches: Box<[Patches]>,
     /// What should not be there. There is nothing, as a rule.
@@ -37,10 +40,10 @@ pub struct Cluster {
     pub(crate) version: Version,
 }
 
-/// Something that a reference has beside an id, and where in the cluster's text it is.
+/// Something that a reference has beside an id, in the order of the references; most have nothing. It is written as numbers:
+/// where the reference is and what it has, and where that begins and ends in the cluster's text.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Where the reference is.
     at: u32,
     what: What,
     start: u32,
@@ -51,8 +54,29 @@ struct Mark {
 enum What {
     /// What it says itself, if that makes a difference, as the JSON of an object.
     Said { enabled: bool },
-    /// What the cluster changes of what it refers to, as members of a JSON object. Nothing, where that has no meaning.
+    /// What the cluster changes of what it refers to, as more members of a JSON object. Nothing, where that has no meaning.
     Patched,
+}
+
+impl Mark {
+    const NUMBERS: usize = 3;
+
+    fn write(self) -> [u32; Self::NUMBERS] {
+        let what = match self.what {
+            What::Patched => 0,
+            What::Said { enabled: false } => 1,
+            What::Said { enabled: true } => 2,
+        };
+        [self.at << 2 | what, self.start, self.end]
+    }
+
+    fn read([at, start, end]: [u32; Self::NUMBERS]) -> Self {
+        let what = match at & 3 {
+            0 => What::Patched,
+            said => What::Said { enabled: said == 2 },
+        };
+        Self { at: at >> 2, what, start, end }
+    }
 }
 
 /// For this a poll is refused, so it is remembered.
@@ -71,9 +95,12 @@ pub(crate) struct Beside<'a> {
     pub(crate) enabled: bool,
     /// What it says, if that makes a difference, as the JSON of an object; null says nothing.
     pub(crate) fields: Option<&'a str>,
-    /// What the cluster changes of it, as members of a JSON object. Nothing, where that has no meaning.
+    /// What the cluster changes of it, as more members of a JSON object. Nothing, where that has no meaning.
     pub(crate) patches: Option<&'a str>,
 }
+
+/// How every input ends, up to the cluster's identity.
+const ENDING: &str = ",\"cluster\":";
 
 impl Cluster {
     /// Its id.
@@ -85,7 +112,18 @@ impl Cluster {
     /// What every input says about it, as JSON: `{name, dns, environment}`.
     #[must_use]
     pub fn identity(&self) -> &str {
-        &self.text[..self.identity]
+        &self.text[ENDING.len()..self.ending as usize - 1]
+    }
+
+    /// What every input ends with, as JSON: what it says about the cluster.
+    pub(crate) fn ending(&self) -> &str {
+        &self.text[..self.ending as usize]
+    }
+
+    /// The name under which it polls, in its one spelling.
+    #[must_use]
+    pub fn dns(&self) -> &str {
+        &self.text[self.dns.start as usize..self.dns.end as usize]
     }
 
     /// Whether it is in force; else it is decommissioned.
@@ -100,15 +138,23 @@ impl Cluster {
     }
 
     /// Where the list of a type is among the numbers.
-    fn list(&self, position: usize) -> std::ops::Range<usize> {
+    fn list(&self, position: usize) -> Range<usize> {
         self.numbers[position] as usize..self.numbers[position + 1] as usize
+    }
+
+    /// What its references have beside their ids, in their order.
+    fn marks(&self) -> &[[u32; Mark::NUMBERS]] {
+        // The first list begins behind the number that says where the last one ends.
+        let first = self.numbers[0] as usize;
+        self.numbers[self.numbers[first - 1] as usize..].as_chunks().0
     }
 
     /// Each reference of a list: where its definition is, and what it has beside that.
     pub(crate) fn references(&self, position: usize) -> impl Iterator<Item = (Place, Beside<'_>)> {
         let list = self.list(position);
-        let start = self.marks.partition_point(|mark| (mark.at as usize) < list.start);
-        let mut marks = self.marks[start..].iter().peekable();
+        let marks = self.marks();
+        let start = marks.partition_point(|mark| (Mark::read(*mark).at as usize) < list.start);
+        let mut marks = marks[start..].iter().map(|mark| Mark::read(*mark)).peekable();
         list.map(move |at| {
             let mut beside = Beside { enabled: true, fields: None, patches: None };
             while let Some(mark) = marks.next_if(|mark| mark.at as usize == at) {

@@ -15,13 +15,20 @@ pub struct Definition {
     pub document: Document,
     /// What it says; null says nothing.
     pub(crate) shape: Shape,
-    /// The input of a cluster that says nothing beside the id, as members of a JSON object. Written down once, here,
-    /// and not for every poll: most references say nothing.
+    /// The input of a cluster that says nothing beside the id and patches nothing, as JSON, up to what it says of the
+    /// cluster. Written down once, here, and not for every poll: most references say nothing.
     pub(crate) plain: Box<str>,
+    /// How much of it the definition says.
+    own: usize,
     /// The ids that must be healthy first.
     pub(crate) depends_on: Box<[Box<str>]>,
     /// What Flux makes of it.
     pub(crate) delivery: Delivery,
+}
+
+/// What the input of a type says where nothing is patched, as more members of a JSON object.
+pub(crate) fn unpatched(ty: &ResourceType) -> &'static str {
+    if ty.patchable { ",\"patches\":{},\"values\":{}" } else { "" }
 }
 
 impl Definition {
@@ -37,9 +44,19 @@ impl Definition {
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
         let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
         let shape = Shape::of(ty, &document.id, &fields);
-        let mut plain = String::new();
+        let mut plain = String::from("{");
         shape.write(&mut plain, &Members::default());
-        Ok(Self { document, shape, plain: plain.into(), depends_on, delivery })
+        let own = plain.len();
+        plain.push_str(unpatched(ty));
+        if ty.ordered_by.is_some() {
+            plain.push_str(",\"effective_depends_on\":[]");
+        }
+        Ok(Self { document, shape, plain: plain.into(), own, depends_on, delivery })
+    }
+
+    /// What it says, as the beginning of a JSON object.
+    pub(crate) fn own(&self) -> &str {
+        &self.plain[..self.own]
     }
 
     /// Whether Flux orders another version of the definition in the same way.

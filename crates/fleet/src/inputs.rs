@@ -13,6 +13,7 @@ use crate::{
     Answer, Cluster, Definition, Snapshot, SnapshotError,
     answer::List,
     catalogue::{Catalogue, Version},
+    definition::unpatched,
     merge::Members,
     order::Order,
 };
@@ -111,11 +112,11 @@ impl Snapshot {
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.identity().len() + FRAME;
+        let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
         let patches = if ty.patchable { cluster.served_len() } else { 0 };
         let mut list = List::with_capacity(cluster.places(ty.position).len() * each + patches);
         self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
-        list.seal(empty, Some(cluster.identity()))
+        list.seal(empty, cluster.ending())
     }
 
     /// What the answer is made of: as long as this stays the same, so does the answer.
@@ -167,14 +168,12 @@ impl Snapshot {
                 }
                 continue;
             };
-            let patches = match beside.patches {
-                None => ty.patchable.then_some("\"patches\":{},\"values\":{}"),
-                Some("") => return Err(cluster.refused(id)),
-                patches => patches,
-            };
+            if beside.patches == Some("") {
+                return Err(cluster.refused(id));
+            }
             let said = beside.fields.map(serde_json::from_str).transpose();
             let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
-            take(id, Input { definition, said, patches, order: order.as_ref(), cluster });
+            take(id, Input { ty, definition, said, patches: beside.patches, order: order.as_ref(), cluster });
         }
         if seen != places.len() {
             let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
@@ -193,12 +192,11 @@ impl Snapshot {
             // A cluster is a definition too: of itself.
             let itself = Definition::read(cluster.document.clone(), ty)?;
             list.push(|text| {
-                text.push('{');
                 text.push_str(&itself.plain);
                 text.push('}');
             });
         }
-        list.seal(empty, None)
+        list.seal(empty, "}")
     }
 }
 
@@ -214,6 +212,7 @@ const FRAME: usize = 96;
 
 /// One input, as what it is put together from.
 struct Input<'a> {
+    ty: &'a ResourceType,
     definition: &'a Definition,
     said: Option<Members<'a>>,
     patches: Option<&'a str>,
@@ -223,15 +222,24 @@ struct Input<'a> {
 
 impl Input<'_> {
     fn write(&self, text: &mut String) {
-        text.push('{');
+        if self.said.is_none() && self.patches.is_none() && self.definition.depends_on.is_empty() {
+            text.push_str(&self.definition.plain);
+        } else {
+            self.write_own(text);
+        }
+        text.push_str(self.cluster.ending());
+    }
+
+    /// Writes what only this cluster has.
+    fn write_own(&self, text: &mut String) {
         match &self.said {
-            None => text.push_str(&self.definition.plain),
-            Some(said) => self.definition.shape.write(text, said),
+            None => text.push_str(self.definition.own()),
+            Some(said) => {
+                text.push('{');
+                self.definition.shape.write(text, said);
+            }
         }
-        if let Some(patches) = self.patches {
-            text.push(',');
-            text.push_str(patches);
-        }
+        text.push_str(self.patches.unwrap_or(unpatched(self.ty)));
         if let Some(order) = self.order {
             text.push_str(",\"effective_depends_on\":[");
             for (at, id) in order.dependencies(self.definition).enumerate() {
@@ -242,8 +250,5 @@ impl Input<'_> {
             }
             text.push(']');
         }
-        text.push_str(",\"cluster\":");
-        text.push_str(self.cluster.identity());
-        text.push('}');
     }
 }

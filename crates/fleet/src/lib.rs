@@ -1,6 +1,6 @@
 //! What each cluster gets: the picture of the fleet at one revision, and the inputs that follow from it.
 //!
-//! Everything here is a pure function of documents. A [`Snapshot`] is never changed; applying a change makes the next
+//! Everything here is a pure function of documents, but for what is [counted](Polls) of those who poll. A [`Snapshot`] is never changed; applying a change makes the next
 //! one, which shares with it all that the change did not touch. [`fleet`] hands out the one [`Writer`] that publishes
 //! snapshots and the [`Reader`]s that see the newest without a lock.
 //!
@@ -17,6 +17,7 @@ mod inputs;
 mod merge;
 mod order;
 mod plan;
+mod polls;
 mod problems;
 mod publish;
 mod review;
@@ -29,6 +30,7 @@ pub use definition::Definition;
 pub use draft::{Draft, EditError};
 pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan};
+pub use polls::{Packed, Polls, Zipped};
 pub use problems::{Problem, Rule};
 pub use publish::{Reader, Writer, fleet};
 pub use review::Objections;

@@ -165,6 +165,6 @@ fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::Resource
 
 /// The other cluster that was in force under the name that this one would have.
 fn previous_owner<'a>(before: &'a Snapshot, after: &Snapshot, id: &Id) -> Option<&'a Id> {
-    let owner = before.cluster_at(after.cluster(id)?.dns.as_str()).ok()?;
+    let owner = before.cluster_at(after.cluster(id)?.dns()).ok()?;
     (owner.id() != id).then(|| owner.id())
 }

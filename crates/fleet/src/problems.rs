@@ -154,7 +154,7 @@ pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
             findings.tell(pointer, Rule::InvalidPatch, error.to_string());
         }
     }
-    for other in fleet.claims(cluster.dns.as_str()).filter(|other| other.id() != cluster.id()) {
+    for other in fleet.claims(cluster.dns()).filter(|other| other.id() != cluster.id()) {
         let (rule, message) = if other.is_live() {
             (Rule::DuplicateDns, format!("cluster \"{}\" has the same DNS name", other.id()))
         } else {
@@ -189,7 +189,8 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             && let Some(patches) = beside.patches
             && cluster.patches_of(id.as_str()).is_some_and(|patches| !patches.are_variables)
         {
-            let said = serde_json::from_str::<Value>(&format!("{{{patches}}}")).unwrap_or_default();
+            let said =
+                serde_json::from_str::<Value>(&format!("{{{}}}", patches.trim_start_matches(','))).unwrap_or_default();
             let keys: Vec<_> = said["patches"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
             for key in no_variables(&keys) {
                 let message =

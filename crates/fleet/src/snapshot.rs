@@ -6,10 +6,10 @@
 mod loading;
 mod writing;
 
-use std::sync::Arc;
+use std::{hash::BuildHasher as _, sync::Arc};
 
 use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
-use model::{ClusterDns, Document, Id, Kind, Point, Registry, ResourceType, Revision};
+use model::{Document, Id, Kind, Point, Registry, ResourceType, Revision, dns_spelling};
 use roaring::RoaringBitmap;
 
 use crate::{
@@ -53,8 +53,9 @@ impl SnapshotError {
 /// A map by names, which nobody chooses to be slow: the default hasher guards against that, at a price.
 type ByName<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
-/// The clusters that claim a DNS name, in the order of their ids: one live cluster at most, if all is well, and any number
-/// of tombstones. They themselves and not their places, since this is where polls come from.
+/// The clusters that claim DNS names of one hash, in the order of their ids. That is one name, by all odds; and of it one live
+/// cluster at most, if all is well, and any number of tombstones. They themselves and not their places, since this is where
+/// polls come from.
 #[derive(Clone, Debug)]
 enum Claims {
     One([Arc<Cluster>; 1]),
@@ -78,7 +79,8 @@ pub struct Snapshot {
     /// Live and decommissioned.
     clusters: Slots<Arc<Cluster>>,
     by_id: OrdMap<Id, Place>,
-    by_dns: ByName<ClusterDns, Claims>,
+    /// By the hashes of their names, which are in the clusters.
+    by_dns: ByName<u64, Claims>,
     /// By the type's position in the registry.
     catalogues: Vec<Catalogue>,
     /// The places of the clusters, live or decommissioned, that patch something of a name.
@@ -138,7 +140,7 @@ impl Snapshot {
 
     /// The cluster that polls under a name: the live one or, if there is none, a decommissioned one.
     pub fn cluster_at(&self, name: &str) -> Result<&Cluster, Refusal> {
-        let dns = &ClusterDns::spelling(name);
+        let dns = &dns_spelling(name);
         let mut live = self.live_claims(dns);
         match (live.next(), live.next()) {
             (Some(cluster), None) => Ok(cluster),
@@ -233,6 +235,11 @@ impl Snapshot {
     }
 
     pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        self.by_dns.get(dns).map_or(&[][..], Claims::clusters).iter().map(AsRef::as_ref)
+        let claims = self.by_dns.get(&self.dns_hash(dns)).map_or(&[][..], Claims::clusters);
+        claims.iter().map(AsRef::as_ref).filter(move |cluster| cluster.dns() == dns)
+    }
+
+    fn dns_hash(&self, dns: &str) -> u64 {
+        self.by_dns.hasher().hash_one(dns)
     }
 }

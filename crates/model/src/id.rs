@@ -125,26 +125,13 @@ impl FromStr for Id {
     }
 }
 
-/// The DNS name under which a cluster polls: lower case, without a trailing dot, so that two spellings of one name
-/// are one key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClusterDns(Arc<str>);
-shared_text!(ClusterDns);
-
-impl ClusterDns {
-    /// Brings a name to its one spelling. Any text has one; whether a cluster has that name is for the fleet to say.
-    #[must_use]
-    pub fn normalise(text: &str) -> Self {
-        Self(Self::spelling(text).into())
-    }
-
-    /// The one spelling of a name, which most have already.
-    #[must_use]
-    pub fn spelling(text: &str) -> Cow<'_, str> {
-        let text = text.strip_suffix('.').unwrap_or(text);
-        let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-        if lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_ascii_lowercase()) }
-    }
+/// The one spelling of a DNS name under which a cluster polls, which most have already: lower case, without a trailing dot.
+/// Any text has one; whether a cluster has that name is for the fleet to say.
+#[must_use]
+pub fn dns_spelling(text: &str) -> Cow<'_, str> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    if lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_ascii_lowercase()) }
 }
 
 /// The number of a change, and of the state of the fleet after it. Zero is the log before its first change.
@@ -188,8 +175,7 @@ mod tests {
 
     #[test]
     fn one_dns_name_has_one_spelling() {
-        let dns = ClusterDns::normalise("Demo.K8s.Example.COM.");
-        assert_eq!(dns.as_str(), "demo.k8s.example.com");
-        assert_eq!(dns, ClusterDns::normalise("demo.k8s.example.com"));
+        assert_eq!(dns_spelling("Demo.K8s.Example.COM."), "demo.k8s.example.com");
+        assert_eq!(dns_spelling("demo.k8s.example.com"), "demo.k8s.example.com");
     }
 }

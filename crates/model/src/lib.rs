@@ -21,7 +21,7 @@ pub mod yaml;
 pub use change::{Change, Op, Origin, Write};
 pub use document::{Body, Document, State};
 pub use history::{Digest, Epoch, InvalidDigest, Point, StoreId};
-pub use id::{ClusterDns, Id, InvalidId, Kind, Revision};
+pub use id::{Id, InvalidId, Kind, Revision, dns_spelling};
 pub use json::{MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls};
 pub use kubernetes::is_dns_name;
 pub use patch::{Patch, PatchFailed};

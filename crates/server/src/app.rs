@@ -12,7 +12,7 @@ use model::Registry;
 
 use crate::{
     Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics,
-    observe::RequestIds, polls::Polls, router,
+    observe::RequestIds, router,
 };
 
 /// The application's state; cheap to clone.
@@ -47,7 +47,6 @@ pub struct Inner {
     openapi: OnceLock<Bytes>,
     pub(crate) public_url: Option<ApiUrl>,
     pub(crate) metrics: Metrics,
-    pub(crate) polls: Polls,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -59,7 +58,6 @@ impl App {
         let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
         let paths: Vec<_> = router::routes(mode).into_iter().map(|(path, _)| path).collect();
         let metrics = Metrics::new(&paths, &registry)?;
-        let polls = Polls::new(registry.types().count());
         Ok(Self(Arc::new(Inner {
             fleet,
             registry,
@@ -71,7 +69,6 @@ impl App {
             openapi: openapi.map_or_else(OnceLock::new, |text| Bytes::from(text).into()),
             public_url,
             metrics,
-            polls,
             request_ids: RequestIds::new(),
         })))
     }

@@ -63,11 +63,10 @@ impl Front {
         let fleet = app.fleet.newest();
         let fleet = fleet.as_ref()?;
         let cluster = fleet.cluster_at(dns).ok()?;
-        let now = app.clock.now();
-        let polls = app.polls.of(cluster, now);
         let encoding = Encoding::asked(request.headers());
-        let mut response = poll_answer(app, &polls, fleet, cluster, ty, empty, encoding).ok()?;
-        polls.count(ty, now);
+        let mut response = poll_answer(fleet, cluster, ty, empty, encoding).ok()?;
+        let now = app.clock.now();
+        cluster.polls.count(ty, now.as_second());
         response.headers_mut().insert(observe::REQUEST_ID, app.request_ids.of(request.headers(), now));
         app.metrics.answered_poll(app.clock.uptime().saturating_sub(start));
         Some(response)

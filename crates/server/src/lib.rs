@@ -22,7 +22,6 @@ mod metrics;
 mod observe;
 mod openapi;
 mod pages;
-mod polls;
 mod precondition;
 mod query;
 mod retention;

@@ -1,7 +1,7 @@
 //! What Prometheus is told.
 //!
 //! Nothing on the way of a poll takes a lock: the counters and histograms of all routes are made at the start and
-//! found in a map that never changes; polls are counted elsewhere, for each cluster. Gauges are computed when they are
+//! found in a map that never changes; polls are counted beside each cluster. Gauges are computed when they are
 //! asked for.
 
 use std::{collections::HashMap, time::Duration};
@@ -15,7 +15,7 @@ use prometheus::{
     Opts, TextEncoder, core::Collector,
 };
 
-use crate::{StoreStatus, polls::Polls};
+use crate::StoreStatus;
 
 const NAMESPACE: &str = "flux_resourceset";
 
@@ -124,7 +124,6 @@ impl Metrics {
     pub(crate) fn expose(
         &self,
         fleet: Option<&Snapshot>,
-        polls: &Polls,
         store: StoreStatus,
         age: Duration,
         now: Timestamp,
@@ -143,7 +142,7 @@ impl Metrics {
         }
         let mut families = self.exposed.gather();
         if let Some(fleet) = fleet {
-            families.extend(self.polls_of(fleet, polls, now)?);
+            families.extend(self.polls_of(fleet, now)?);
         }
         // The encoder takes a family without members for a mistake; before the first poll it is none.
         families.retain(|family| !family.get_metric().is_empty());
@@ -156,10 +155,9 @@ impl Metrics {
     fn polls_of(
         &self,
         fleet: &Snapshot,
-        polls: &Polls,
         now: Timestamp,
     ) -> Result<Vec<prometheus::proto::MetricFamily>, prometheus::Error> {
-        polls.keep(fleet);
+        let now = now.as_second();
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
         let counter = IntCounterVec::new(options, &["cluster", "type"])?;
@@ -167,9 +165,9 @@ impl Metrics {
         let options = Opts::new("cluster_last_poll_timestamp_seconds", text).namespace(NAMESPACE);
         let last = IntGaugeVec::new(options, &["cluster"])?;
         for cluster in fleet.clusters() {
-            let polls = polls.of(cluster, now);
+            let polls = &cluster.polls;
             if cluster.is_live() {
-                last.with_label_values(&[cluster.id().as_str()]).set(polls.last());
+                last.with_label_values(&[cluster.id().as_str()]).set(polls.last(now));
             } else {
                 // It may come back, and is then waited for anew.
                 polls.wait(now);

@@ -22,7 +22,7 @@ pub(crate) struct Patches {
 }
 
 impl Patches {
-    /// Adds to a cluster's text what patches come to: nothing, if they have no meaning.
+    /// Adds to a cluster's text what patches come to, as more members of a JSON object: nothing, if they have no meaning.
     pub(super) fn read(name: Arc<str>, patches: &str, text: &mut String) -> Result<Self, String> {
         let members: Members<'_> = serde_json::from_str(patches).map_err(|error| error.to_string())?;
         let (are_variables, refused) = if let Some(flat) = Flat::of(&members) {
@@ -46,7 +46,7 @@ fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(bool, Opt
         Ok(values) => serde_json::to_string(&values)?,
         Err(error) => return Ok((are_variables, Some(Box::new(error)))),
     };
-    text.push_str("\"patches\":");
+    text.push_str(",\"patches\":");
     // Where nothing was taken out, they say what they said.
     if patches.contains("null") {
         text.push_str(&serde_json::to_string(&tree)?);
@@ -75,7 +75,7 @@ impl<'a> Flat<'a> {
     }
 
     fn write(&self, patches: &str, text: &mut String) {
-        text.push_str("\"patches\":");
+        text.push_str(",\"patches\":");
         text.push_str(patches);
         text.push_str(",\"values\":{");
         for (at, (key, value)) in self.0.iter().enumerate() {

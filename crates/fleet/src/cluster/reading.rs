@@ -2,14 +2,15 @@
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
-use model::{ClusterDns, Document, Map, Registry, ResourceType, Value, prune_nulls};
+use model::{Document, Map, Registry, ResourceType, Value, dns_spelling, prune_nulls};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{Cluster, Mark, Odd, Patches, What};
+use super::{Cluster, ENDING, Mark, Odd, Patches, What};
 use crate::{
+    Polls,
     catalogue::Version,
     merge::{Members, Name},
     slots::Place,
@@ -33,17 +34,17 @@ impl Cluster {
         names: &mut impl Names,
     ) -> Result<Self, SnapshotError> {
         let read = Parts::read(&document.body.text(), registry, names);
-        let Parts { dns, identity, text, numbers, marks, patches, odd } =
+        let Parts { dns, ending, text, numbers, patches, odd } =
             read.map_err(|what| SnapshotError::unreadable(document, what))?;
         let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
         Ok(Self {
             document: document.clone(),
-            dns,
+            polls: Arc::new(Polls::new(registry.types().count())),
             // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
             text: text.as_str().into(),
-            identity,
+            ending,
+            dns,
             numbers: numbers.as_slice().into(),
-            marks: marks.as_slice().into(),
             patches: patches.into(),
             odd: is_odd.then(|| Box::new(odd)),
             version: Version::new(),
@@ -53,11 +54,10 @@ impl Cluster {
 
 /// What a cluster's text says.
 struct Parts {
-    dns: ClusterDns,
-    identity: usize,
+    dns: Range<u32>,
+    ending: u32,
     text: String,
-    numbers: Vec<Place>,
-    marks: Vec<Mark>,
+    numbers: Vec<u32>,
     patches: Vec<Patches>,
     odd: Odd,
 }
@@ -71,8 +71,20 @@ impl Parts {
             _ => Err(format!("{name} is not a string")),
         };
         let (name, dns, environment) = (string("cluster_name")?, string("cluster_dns")?, string("environment")?);
-        let mut text = format!(r#"{{"name":{name},"dns":{dns},"environment":{environment}}}"#);
-        let identity = text.len();
+        let mut text = format!(r#"{ENDING}{{"name":{name},"dns":"#);
+        // Without its quotes.
+        let said = text.len() + 1..text.len() + dns.len() - 1;
+        text.extend([dns, r#","environment":"#, environment, "}}"]);
+        let ending = number(text.len())?;
+        let Name(dns) = parse(dns)?;
+        let dns = dns_spelling(&dns);
+        let dns = if text[said.clone()] == *dns {
+            said
+        } else {
+            text.push_str(&dns);
+            text.len() - dns.len()..text.len()
+        };
+        let dns = number(dns.start)?..number(dns.end)?;
         let patches = match field("patches") {
             None | Some("null") => Vec::new(),
             Some(patches) => read_patches(patches, &mut text, names)?,
@@ -91,12 +103,12 @@ impl Parts {
         let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
         let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
         let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
-        let dns = ClusterDns::normalise(&parse::<Name<'_>>(dns)?.0);
-        let Lists { text, numbers, marks, twice } = lists;
+        let Lists { text, mut numbers, marks, twice } = lists;
+        numbers.extend(marks.into_iter().flat_map(Mark::write));
         // To collect them would take over the memory of the pairs, which is larger.
         let mut only = Vec::with_capacity(patches.len());
         only.extend(patches.into_iter().map(|(patches, _)| patches));
-        Ok(Self { dns, identity, text, numbers, marks, patches: only, odd: Odd { twice, unread_lists } })
+        Ok(Self { dns, ending, text, numbers, patches: only, odd: Odd { twice, unread_lists } })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Change, ClusterDns, Document, Id, Kind, ResourceType, State};
+use model::{Change, Document, Id, Kind, ResourceType, State};
 use roaring::RoaringBitmap;
 
 use super::{Claims, Snapshot, SnapshotError, loading::Seen};
@@ -69,7 +69,7 @@ impl Snapshot {
             Some(ty) if ty.is_cluster() => {
                 let document = Document { kind: ty.kind.clone(), ..document };
                 let mut names = Known { catalogues: &mut self.catalogues, patching: &self.patching };
-                let cluster = Arc::new(Cluster::read(&document, &registry, &mut names)?);
+                let cluster = Cluster::read(&document, &registry, &mut names)?;
                 self.put_cluster(cluster, touched);
             }
             // Only clusters have tombstones; any other document that is not in force is not there.
@@ -90,29 +90,33 @@ impl Snapshot {
         Ok(())
     }
 
-    fn put_cluster(&mut self, cluster: Arc<Cluster>, touched: &mut Touched) {
+    fn put_cluster(&mut self, mut cluster: Cluster, touched: &mut Touched) {
         let id = cluster.id().clone();
         let known = self.by_id.get(&id).copied();
-        let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
         let was = known.and_then(|place| self.clusters.get(place)).cloned();
-        self.claim(&cluster.dns, &id, Some(&cluster));
-        if let Some(was) = was.as_ref().filter(|was| was.dns != cluster.dns) {
-            self.claim(&was.dns, &id, None);
+        if let Some(was) = &was {
+            cluster.polls = was.polls.clone();
+        }
+        let cluster = Arc::new(cluster);
+        let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
+        self.claim(cluster.dns(), &id, Some(&cluster));
+        if let Some(was) = was.as_ref().filter(|was| was.dns() != cluster.dns()) {
+            self.claim(was.dns(), &id, None);
         }
         self.link(place, was.as_deref(), Some(&cluster));
         if let Some(was) = was {
             self.clusters.replace(place, cluster.clone());
-            touched.clusters(self.live_claims(was.dns.as_str()));
+            touched.clusters(self.live_claims(was.dns()));
         } else {
             self.by_id.insert(id.clone(), place);
         }
-        touched.clusters(self.live_claims(cluster.dns.as_str()));
+        touched.clusters(self.live_claims(cluster.dns()));
         touched.document(&cluster.document.kind, &id);
     }
 
     /// Reads the clusters of a large change that is about nothing else, side by side. Those that name what is not defined, or
     /// cannot be read, are left.
-    fn read_ahead(&self, change: &Change) -> Vec<Option<Arc<Cluster>>> {
+    fn read_ahead(&self, change: &Change) -> Vec<Option<Cluster>> {
         let clusters = self.registry.by_kind(ResourceType::CLUSTER);
         let alike = |ty: &&ResourceType| change.writes.len() > FEW && change.writes.iter().all(|it| it.kind == ty.kind);
         let Some(ty) = clusters.filter(alike) else {
@@ -121,7 +125,7 @@ impl Snapshot {
         let seen = Seen::of(self);
         beside_polls(change.writes.iter().collect(), |write| {
             let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
-            Cluster::read(&document, &self.registry, &mut &seen).ok().map(Arc::new)
+            Cluster::read(&document, &self.registry, &mut &seen).ok()
         })
     }
 
@@ -132,10 +136,10 @@ impl Snapshot {
                 if let Some(place) = self.by_id.remove(id)
                     && let Some(cluster) = self.clusters.get(place).cloned()
                 {
-                    self.claim(&cluster.dns, id, None);
+                    self.claim(cluster.dns(), id, None);
                     self.link(place, Some(&cluster), None);
                     self.clusters.remove(place);
-                    touched.clusters(self.live_claims(cluster.dns.as_str()));
+                    touched.clusters(self.live_claims(cluster.dns()));
                 }
             }
             Some(ty) => {
@@ -184,16 +188,18 @@ impl Snapshot {
     }
 
     /// Notes which cluster of an id has a DNS name, or that none has it any longer.
-    pub(super) fn claim(&mut self, dns: &ClusterDns, id: &Id, cluster: Option<&Arc<Cluster>>) {
-        let known = self.by_dns.get(dns).map_or(&[][..], Claims::clusters);
-        let mut all: Vec<_> = known.iter().filter(|known| known.id() != id).chain(cluster).cloned().collect();
+    pub(super) fn claim(&mut self, dns: &str, id: &Id, cluster: Option<&Arc<Cluster>>) {
+        let hash = self.dns_hash(dns);
+        let known = self.by_dns.get(&hash).map_or(&[][..], Claims::clusters);
+        let others = known.iter().filter(|known| known.id() != id || known.dns() != dns);
+        let mut all: Vec<_> = others.chain(cluster).cloned().collect();
         all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
         let claims = match <[_; 1]>::try_from(all) {
             Ok(one) => Claims::One(one),
-            Err(none) if none.is_empty() => return drop(self.by_dns.remove(dns)),
+            Err(none) if none.is_empty() => return drop(self.by_dns.remove(&hash)),
             Err(many) => Claims::Many(many.into()),
         };
-        self.by_dns.insert(dns.clone(), claims);
+        self.by_dns.insert(hash, claims);
     }
 
     /// Lets no answer be taken for one of before.

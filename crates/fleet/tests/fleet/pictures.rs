@@ -249,6 +249,35 @@ fn what_an_answer_is_made_of_has_a_stamp() {
     }
 }
 
+#[test]
+fn a_cluster_polls_under_any_spelling_and_is_told_its_own() {
+    for said in ["one.example", "One.Example", "one.example."] {
+        let fleet = fleet_of(&json!({"clusters": {"one": cluster(said, &json!({}))}}));
+        assert_eq!(fleet.cluster_at("ONE.example.").unwrap().dns(), "one.example", "{said}");
+        let identity: serde_json::Value =
+            serde_json::from_str(fleet.cluster_at("one.example").unwrap().identity()).unwrap();
+        assert_eq!(identity["dns"], said);
+    }
+}
+
+#[test]
+fn polls_are_counted_for_as_long_as_the_cluster_is_there() {
+    let one = || json!({"clusters": {"one": cluster("one.example", &json!({"labels": {}}))}});
+    let fleet = fleet_of(&one());
+    let ty = fleet.registry().by_path("namespaces").unwrap();
+    let polls = |fleet: &Snapshot| fleet.cluster_at("one.example").unwrap().polls.counts().sum::<u64>();
+    let poll = |fleet: &Snapshot, now| fleet.cluster_at("one.example").unwrap().polls.count(ty, now);
+    poll(&fleet, 7);
+    let changed = after(&fleet, &one());
+    poll(&changed, 8);
+    assert_eq!((polls(&fleet), polls(&changed)), (2, 2), "a change makes no other cluster of it");
+    assert_eq!(changed.cluster_at("one.example").unwrap().polls.last(9), 8);
+    let again = after(&after(&changed, &json!({"clusters": {"one": false}})), &one());
+    assert_eq!(polls(&again), 0, "one that is made again is another one");
+    assert_eq!(again.cluster_at("one.example").unwrap().polls.last(9), 9, "it is waited for from now on");
+    assert_eq!(again.cluster_at("one.example").unwrap().polls.last(10), 9);
+}
+
 /// The index of names holds clusters: whatever happens to one must be seen under its name, and under no other.
 #[test]
 fn a_name_leads_to_the_cluster_as_it_is_now() {

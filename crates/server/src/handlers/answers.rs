@@ -6,7 +6,7 @@ use axum::{
     http::{self, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
-use fleet::Empty;
+use fleet::{Empty, Zipped};
 use http_body_util::Full;
 use model::{Document, Id, Kind, ResourceType, Revision, Write};
 use serde::Serialize;
@@ -14,7 +14,6 @@ use serde::Serialize;
 use crate::{
     App,
     failure::Failure,
-    polls::Sent,
     precondition::etag,
     query::Params,
     writing::{Done, Outcome},
@@ -47,18 +46,20 @@ impl EmptyAs {
 }
 
 /// Sends a checked answer. No cache may keep it: a list that was true once is a delete command later.
-pub(crate) fn send(answer: Sent) -> http::Response<Full<Bytes>> {
+pub(crate) fn send(answer: impl AsRef<[u8]> + Send + 'static) -> http::Response<Full<Bytes>> {
     const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-    const GZIP: HeaderValue = HeaderValue::from_static("gzip");
-    let (body, encoding) = match answer {
-        Sent::Plain(body) => (body, None),
-        Sent::Zipped(body) => (body, Some(GZIP)),
-    };
-    let mut response = http::Response::new(Full::new(body));
+    let mut response = http::Response::new(Full::new(Bytes::from_owner(answer)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::CACHE_CONTROL, NO_STORE);
-    headers.extend(encoding.map(|encoding| (header::CONTENT_ENCODING, encoding)));
+    response
+}
+
+/// Sends a checked answer, compressed.
+pub(crate) fn send_zipped(answer: Zipped) -> http::Response<Full<Bytes>> {
+    const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+    let mut response = send(answer);
+    response.headers_mut().insert(header::CONTENT_ENCODING, GZIP);
     response
 }
 

@@ -4,7 +4,7 @@ use axum::{body::Bytes, extract::State, http::Response};
 use http_body_util::Full;
 
 use super::{EmptyAs, Segments, cluster_at, definition_type, past, send};
-use crate::{App, access::ReadAccess, failure::Failure, polls::Sent, query::Params};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 pub(crate) async fn cluster_inputs(
     _: ReadAccess,
@@ -19,5 +19,5 @@ pub(crate) async fn cluster_inputs(
     let fleet = past::picture(&app, revision).await?;
     let missing = || fleet::EditError::NotFound { kind: clusters.kind.clone(), id: id.clone() };
     let cluster = fleet.cluster(&id).ok_or_else(missing)?;
-    Ok(send(Sent::Plain(Bytes::from_owner(fleet.inputs(cluster, ty, empty)?))))
+    Ok(send(fleet.inputs(cluster, ty, empty)?))
 }

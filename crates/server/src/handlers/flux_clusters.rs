@@ -5,7 +5,7 @@ use http_body_util::Full;
 use model::ResourceType;
 
 use super::{EmptyAs, send};
-use crate::{App, access::ReadAccess, failure::Failure, polls::Sent};
+use crate::{App, access::ReadAccess, failure::Failure};
 
 pub(crate) async fn flux_clusters(
     _: ReadAccess,
@@ -14,5 +14,5 @@ pub(crate) async fn flux_clusters(
 ) -> Result<Response<Full<Bytes>>, Failure> {
     let fleet = app.snapshot()?;
     let ty = app.registry.by_kind(ResourceType::CLUSTER).ok_or_else(Failure::not_found)?;
-    Ok(send(Sent::Plain(Bytes::from_owner(fleet.cluster_inputs(ty, empty)?))))
+    Ok(send(fleet.cluster_inputs(ty, empty)?))
 }

@@ -5,17 +5,12 @@ use axum::{
     extract::State,
     http::{HeaderMap, Response, StatusCode, header},
 };
-use fleet::{Cluster, Empty, Refusal, Snapshot};
+use fleet::{Cluster, Empty, Packed, Refusal, Snapshot};
 use http_body_util::Full;
 use model::ResourceType;
 
-use super::{EmptyAs, Segments, send};
-use crate::{
-    App,
-    access::ReadAccess,
-    failure::Failure,
-    polls::{OfCluster, Sent},
-};
+use super::{EmptyAs, Segments, answers::send_zipped, send};
+use crate::{App, access::ReadAccess, failure::Failure};
 
 pub(crate) async fn flux_inputs(
     _: ReadAccess,
@@ -29,11 +24,9 @@ pub(crate) async fn flux_inputs(
     })?;
     let fleet = app.snapshot()?;
     let cluster = fleet.cluster_at(&dns)?;
-    let now = app.clock.now();
-    let polls = app.polls.of(cluster, now);
     // Refused or not, the cluster has polled.
-    polls.count(ty, now);
-    Ok(poll_answer(&app, &polls, &fleet, cluster, ty, empty, Encoding::asked(&headers))?)
+    cluster.polls.count(ty, app.clock.now().as_second());
+    Ok(poll_answer(&fleet, cluster, ty, empty, Encoding::asked(&headers))?)
 }
 
 /// How an answer may be encoded.
@@ -59,17 +52,17 @@ impl Encoding {
 
 /// The answer to a poll, as the client wants it.
 pub(crate) fn poll_answer(
-    app: &App,
-    polls: &OfCluster,
     fleet: &Snapshot,
     cluster: &Cluster,
     ty: &ResourceType,
     empty: Empty,
     encoding: Encoding,
 ) -> Result<Response<Full<Bytes>>, Refusal> {
-    let plain = || Ok(Bytes::from_owner(fleet.inputs(cluster, ty, empty)?));
     match encoding {
-        Encoding::Identity => Ok(send(Sent::Plain(plain()?))),
-        Encoding::Gzip => app.polls.zipped(polls, ty, fleet.stamp(cluster, ty), plain).map(send),
+        Encoding::Identity => fleet.inputs(cluster, ty, empty).map(send),
+        Encoding::Gzip => fleet.packed_inputs(cluster, ty, empty).map(|answer| match answer {
+            Packed::Plain(answer) => send(answer),
+            Packed::Zipped(answer) => send_zipped(answer),
+        }),
     }
 }

@@ -13,9 +13,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; c
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     let fleet = app.fleet.snapshot();
     let age = app.status.age(app.clock.uptime());
-    let text = app
-        .metrics
-        .expose(fleet.as_deref(), &app.polls, app.status.store(), age, app.clock.now())
-        .map_err(Failure::internal)?;
+    let text =
+        app.metrics.expose(fleet.as_deref(), app.status.store(), age, app.clock.now()).map_err(Failure::internal)?;
     Ok(([(header::CONTENT_TYPE, TEXT)], text).into_response())
 }

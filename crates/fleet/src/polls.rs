@@ -1,0 +1,167 @@
+//! What is known of a cluster that polls: how often it did and when last, and its answers as they were last compressed.
+//!
+//! It lies beside the cluster, where a poll comes by anyway, and no client can make it grow. It is all in a picture that
+//! changes while the picture stays what it is.
+//!
+//! Flux Operator asks for gzip, and compressing an answer takes several times as long as everything else about a poll. So
+//! a compressed answer is kept for as long as what it is made of stays the same. All of them together have a budget.
+//! Clusters poll one after another, so that whatever is thrown out to make room is the next to be asked for; nothing is
+//! thrown out, and what finds no room is compressed for each poll.
+
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use arc_swap::ArcSwapOption;
+use flate2::{Compress, Compression, FlushCompress, Status};
+use model::ResourceType;
+
+use crate::{Answer, Cluster, Empty, Refusal, Snapshot, inputs::Stamp};
+
+/// What all compressed answers may take.
+const BUDGET: usize = 2 * 1024 * 1024;
+
+/// What they take.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Smaller answers are not worth it.
+const WORTH: usize = 1024;
+
+/// The polls of one cluster.
+#[derive(Debug)]
+pub struct Polls {
+    /// When the last one was, or since when the first one is waited for, in seconds; zero, if it is not waited for yet.
+    last: AtomicI64,
+    /// By the type's position.
+    of_types: Box<[OfType]>,
+}
+
+#[derive(Debug, Default)]
+struct OfType {
+    count: AtomicU64,
+    zipped: ArcSwapOption<Kept>,
+}
+
+impl Polls {
+    /// None yet.
+    pub(crate) fn new(types: usize) -> Self {
+        Self { last: AtomicI64::default(), of_types: (0..types).map(|_| OfType::default()).collect() }
+    }
+
+    /// Counts a poll, at a time in seconds.
+    pub fn count(&self, ty: &ResourceType, now: i64) {
+        self.last.store(now, Ordering::Relaxed);
+        if let Some(of_type) = self.of_types.get(ty.position) {
+            of_type.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many, by the type's position.
+    pub fn counts(&self) -> impl Iterator<Item = u64> {
+        self.of_types.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
+    }
+
+    /// When the last one was, in seconds. If there was none yet, it is waited for from now on.
+    pub fn last(&self, now: i64) -> i64 {
+        match self.last.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => now,
+            Err(last) => last,
+        }
+    }
+
+    /// Waits for the next one from now on.
+    pub fn wait(&self, now: i64) {
+        self.last.store(now, Ordering::Relaxed);
+    }
+}
+
+/// A compressed answer, which takes of the budget until it is dropped.
+#[derive(Debug)]
+struct Kept {
+    stamp: Stamp,
+    body: Box<[u8]>,
+}
+
+impl Kept {
+    fn new(stamp: Stamp, body: Box<[u8]>) -> Self {
+        let new = Self { stamp, body };
+        TAKEN.fetch_add(new.takes(), Ordering::Relaxed);
+        new
+    }
+
+    /// How much memory it takes.
+    fn takes(&self) -> usize {
+        self.body.len() + size_of::<Self>()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(self.takes(), Ordering::Relaxed);
+    }
+}
+
+/// An answer for who takes gzip.
+#[derive(Debug)]
+pub enum Packed {
+    /// It is not worth it.
+    Plain(Answer),
+    /// Compressed.
+    Zipped(Zipped),
+}
+
+/// An answer, compressed with gzip.
+#[derive(Debug)]
+pub struct Zipped(Arc<Kept>);
+
+impl AsRef<[u8]> for Zipped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.body
+    }
+}
+
+impl Snapshot {
+    /// All inputs of a type for a cluster, compressed: now, or when they were last made of the same.
+    pub fn packed_inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Packed, Refusal> {
+        let Some(OfType { zipped, .. }) = cluster.polls.of_types.get(ty.position) else {
+            return self.inputs(cluster, ty, empty).map(Packed::Plain);
+        };
+        let stamp = self.stamp(cluster, ty);
+        if let Some(known) = zipped.load().as_ref().filter(|known| known.stamp == stamp) {
+            return Ok(Packed::Zipped(Zipped(known.clone())));
+        }
+        let plain = self.inputs(cluster, ty, empty)?;
+        let Some(body) = zip(plain.as_ref()) else { return Ok(Packed::Plain(plain)) };
+        let new = Arc::new(Kept::new(stamp, body));
+        let room = TAKEN.load(Ordering::Relaxed) <= BUDGET;
+        zipped.store(room.then(|| new.clone()));
+        Ok(Packed::Zipped(Zipped(new)))
+    }
+}
+
+/// As far back as the compressor looks, in bits: as far as most answers reach.
+const WINDOW: u8 = 14;
+
+thread_local! {
+    /// To make a compressor and its tables for each answer would be a fifth of a poll.
+    static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new_gzip(Compression::fast(), WINDOW));
+}
+
+/// Compresses what is worth it. What cannot be compressed is sent as it is.
+fn zip(plain: &[u8]) -> Option<Box<[u8]>> {
+    if plain.len() < WORTH {
+        return None;
+    }
+    COMPRESSOR.with_borrow_mut(|compressor| {
+        compressor.reset();
+        // If it needs more, it is not worth it.
+        let mut zipped = Vec::with_capacity(plain.len());
+        let status = compressor.compress_vec(plain, &mut zipped, FlushCompress::Finish).ok()?;
+        // Copied, since what is kept should not take the room of the whole answer.
+        (status == Status::StreamEnd).then(|| zipped.as_slice().into())
+    })
+}
