@@ -114,6 +114,15 @@ pub enum Packed {
     Zipped(Zipped),
 }
 
+impl AsRef<[u8]> for Packed {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Plain(answer) => answer.as_ref(),
+            Self::Zipped(answer) => answer.as_ref(),
+        }
+    }
+}
+
 /// An answer, compressed with gzip.
 #[derive(Debug)]
 pub struct Zipped(Arc<Kept>);

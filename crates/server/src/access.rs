@@ -5,7 +5,7 @@ use std::fmt;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, StatusCode, header, request::Parts},
+    http::{HeaderName, StatusCode, header, request::Parts},
 };
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
@@ -56,9 +56,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// What a request's token allows: nothing, reading, or reading and writing.
-    pub(crate) fn allow(&self, headers: &HeaderMap) -> Option<Allowed> {
-        let token = bearer(headers).map(Token::digest)?;
+    /// What a request's `Authorization` allows: nothing, reading, or reading and writing.
+    pub(crate) fn allow(&self, authorization: &str) -> Option<Allowed> {
+        let (scheme, token) = authorization.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let token = Token::digest(token.trim());
         let (read, write) = (self.read.is(&token), self.write.is(&token));
         match (bool::from(write), bool::from(read)) {
             (true, _) => Some(Allowed::Write),
@@ -74,9 +78,9 @@ pub(crate) enum Allowed {
     Write,
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// What a request is allowed.
+fn allowed(parts: &Parts, app: &App) -> Option<Allowed> {
+    app.tokens.allow(parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?)
 }
 
 /// The right to read, proven by a token.
@@ -86,7 +90,7 @@ impl FromRequestParts<App> for ReadAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        if app.tokens.allow(&parts.headers).is_some() { Ok(Self(())) } else { Err(Failure::unauthorized()) }
+        if allowed(parts, app).is_some() { Ok(Self(())) } else { Err(Failure::unauthorized()) }
     }
 }
 
@@ -107,7 +111,7 @@ impl FromRequestParts<App> for WriteAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        match app.tokens.allow(&parts.headers) {
+        match allowed(parts, app) {
             None => return Err(Failure::unauthorized()),
             Some(Allowed::Read) => {
                 return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", "this token may read and not write"));

@@ -1,90 +1,135 @@
-//! The way in. A poll that can be answered at once is: one lookup, and bytes out. Everything else goes to the router.
+//! The short way of a poll: from the bytes in which it comes to the bytes of its answer.
 //!
-//! Polls are nearly all that a fleet asks for. The router, its layers and its extractors would take longer over one than
-//! gathering the answer does: they clone, box, and copy the path, the query and the route, to be ready for any request.
-//! So a poll as Flux Operator sends it is taken apart here by hand, without an allocation before the answer itself. Only a
-//! good answer is given here. What is odd or wrong in any way, a missing token as well as a cluster that nobody knows, is
-//! for the router to say: there is one place where requests fail.
+//! Polls are nearly all that a fleet asks for. To make of each a request with a map of headers, to find its route, and to
+//! make an answer of another map would take longer than to gather what it is told. So a poll as Flux Operator sends it is
+//! read where it lies. Only a good answer is given here. What is odd or wrong in any way, a missing token as well as a
+//! cluster that nobody knows, is for the router to say: there is one place where requests fail.
 
-use std::{
-    convert::Infallible,
-    future::{Ready, ready},
-};
+use std::{cell::RefCell, io::Write as _, mem::MaybeUninit};
 
-use axum::{
-    Router,
-    body::{Body, Bytes},
-    http::{Method, Request, Response, header},
-};
-use fleet::Empty;
-use futures_util::future::{Either as Way, MapOk, TryFutureExt as _};
-use http_body_util::{Either, Full};
-use hyper::{body::Incoming, service::Service};
-use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
+use fleet::{Empty, Packed};
+use httparse::{Header, Request, Status};
+use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 
 use crate::{
     App,
     handlers::{Encoding, poll_answer},
-    observe,
+    listener::{Reply, Shortcut},
 };
 
-/// The body of an answer: whole, or whatever the router makes.
-type Answer = Either<Full<Bytes>, Body>;
+/// Flux Operator sends six headers, and proxies add a few.
+const HEADERS: usize = 24;
 
-/// Everything that can be asked.
+/// Answers polls.
 #[derive(Clone)]
-pub struct Front {
-    app: App,
-    router: TowerToHyperService<Router>,
-}
+pub struct Front(App);
 
 impl Front {
-    /// Polls by the short way, and all else by the router's.
+    /// Answers from what an application knows.
     #[must_use]
-    pub fn new(app: App, router: Router) -> Self {
-        Self { app, router: TowerToHyperService::new(router) }
+    pub fn new(app: App) -> Self {
+        Self(app)
     }
+}
 
-    /// The answer to a poll, if there is nothing to say against it.
-    fn poll(&self, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
-        let (app, uri) = (&self.app, request.uri());
-        if request.method() != Method::GET || request.headers().contains_key(header::CONTENT_LENGTH) {
+impl Shortcut for Front {
+    type Body = Packed;
+
+    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Packed>> {
+        let Self(app) = self;
+        let start = app.clock.uptime();
+        let mut headers = [const { MaybeUninit::uninit() }; HEADERS];
+        let mut request = Request::new(&mut []);
+        let Ok(Status::Complete(length)) = request.parse_with_uninit_headers(received, &mut headers) else {
+            return None;
+        };
+        if request.method != Some("GET") || request.version != Some(1) {
             return None;
         }
-        let (dns, path) = uri.path().strip_prefix("/api/v2/flux/clusters/")?.split_once('/')?;
-        let empty = match uri.query() {
-            None => Empty::Bare,
-            Some("empty=explicit") => Empty::Explicit,
+        let asked = Asked::of(request.headers)?;
+        let target = request.path?.strip_prefix("/api/v2/flux/clusters/")?;
+        let (dns, path) = target.split_once('/')?;
+        let (path, empty) = match path.split_once('?') {
+            None => (path, Empty::Bare),
+            Some((path, "empty=explicit")) => (path, Empty::Explicit),
             Some(_) => return None,
         };
-        let start = app.clock.uptime();
-        app.tokens.allow(request.headers())?;
+        app.tokens.allow(asked.authorization?)?;
         let ty = app.registry.by_path(path)?;
         let fleet = app.fleet.newest();
         let fleet = fleet.as_ref()?;
         let cluster = fleet.cluster_at(dns).ok()?;
-        let encoding = Encoding::asked(request.headers());
-        let mut response = poll_answer(fleet, cluster, ty, empty, encoding).ok()?;
+        let body = poll_answer(fleet, cluster, ty, empty, asked.encoding).ok()?;
         let now = app.clock.now();
         cluster.polls.count(ty, now.as_second());
-        response.headers_mut().insert(observe::REQUEST_ID, app.request_ids.of(request.headers(), now));
+
+        head.clear();
+        head.extend(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: no-store\r\n");
+        if let Packed::Zipped(_) = body {
+            head.extend(b"content-encoding: gzip\r\n");
+        }
+        if asked.close {
+            head.extend(b"connection: close\r\n");
+        }
+        head.extend(b"x-request-id: ");
+        head.extend(app.request_ids.of(asked.request_id, now, &mut [0; 36]));
+        head.extend(b"\r\ndate: ");
+        write_date(now, head)?;
+        write!(head, "\r\ncontent-length: {}\r\n\r\n", body.as_ref().len()).ok()?;
         app.metrics.answered_poll(app.clock.uptime().saturating_sub(start));
-        Some(response)
+        Some(Reply { request: length, body, last: asked.close })
     }
 }
 
-type Routed = MapOk<TowerToHyperServiceFuture<Router, Request<Incoming>>, fn(Response<Body>) -> Response<Answer>>;
+/// What the headers of a poll say.
+struct Asked<'a> {
+    authorization: Option<&'a str>,
+    request_id: Option<&'a [u8]>,
+    encoding: Encoding,
+    /// Whether the client wants no more than this.
+    close: bool,
+}
 
-impl Service<Request<Incoming>> for Front {
-    type Response = Response<Answer>;
-    type Error = Infallible;
-    type Future = Way<Ready<Result<Response<Answer>, Infallible>>, Routed>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        if let Some(response) = self.poll(&request) {
-            return Way::Left(ready(Ok(response.map(Either::Left))));
+impl<'a> Asked<'a> {
+    /// None, if there is more to the request than a poll has.
+    fn of(headers: &[Header<'a>]) -> Option<Self> {
+        let mut asked = Self { authorization: None, request_id: None, encoding: Encoding::Identity, close: false };
+        for Header { name, value } in headers {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            let text = || str::from_utf8(value).ok();
+            if is("authorization") {
+                if asked.authorization.replace(text()?).is_some() {
+                    return None;
+                }
+            } else if is("accept-encoding") {
+                asked.encoding = asked.encoding.or(text()?);
+            } else if is("x-request-id") {
+                asked.request_id = asked.request_id.or(Some(value));
+            } else if is("connection") {
+                asked.close = value.eq_ignore_ascii_case(b"close");
+                if !asked.close && !value.eq_ignore_ascii_case(b"keep-alive") {
+                    return None;
+                }
+            } else if ["content-length", "transfer-encoding", "expect", "upgrade"].into_iter().any(is) {
+                return None;
+            }
         }
-        let to_answer: fn(Response<Body>) -> Response<Answer> = |response| response.map(Either::Right);
-        Way::Right(self.router.call(request).map_ok(to_answer))
+        Some(asked)
     }
+}
+
+/// Writes the date as headers have it.
+fn write_date(now: Timestamp, head: &mut Vec<u8>) -> Option<()> {
+    thread_local! {
+        /// The last one: it is another one once a second.
+        static LAST: RefCell<(i64, String)> = const { RefCell::new((i64::MIN, String::new())) };
+    }
+    LAST.with_borrow_mut(|(second, date)| {
+        if *second != now.as_second() {
+            *date = DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
+            *second = now.as_second();
+        }
+        head.extend(date.as_bytes());
+        Some(())
+    })
 }

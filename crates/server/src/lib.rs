@@ -38,7 +38,7 @@ pub use clock::{Clock, SystemClock};
 pub use follower::{Fatal, Follower};
 pub use front::Front;
 pub use held::Keep;
-pub use listener::{Limits, listen, serve};
+pub use listener::{Limits, Reply, Shortcut, listen, serve};
 pub use log::Log;
 pub use openapi::document as openapi_document;
 pub use pages::keep_pages_small;

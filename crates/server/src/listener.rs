@@ -1,10 +1,20 @@
 //! Connections: accepted, limited, and ended politely.
 //!
+//! What comes whole and can be answered at once goes a short way. At the first request that cannot, a connection is handed
+//! over to those who know all of HTTP, with what has been received, and stays there.
+//!
 //! Flux Operator opens a connection for every poll and leaves it idle, so connections are many and short. A client
 //! that is slow to send its headers, to send the next request or to read its answer is cut off, and a header or a
 //! request line has a size; nobody can hold the server by holding a connection.
 
-use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{self, Cursor, IoSlice},
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     BoxError,
@@ -16,13 +26,12 @@ use hyper::{
     server::conn::http1,
     service::Service,
 };
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::{GracefulShutdown, Watcher},
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncReadExt as _, join},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
+    time::Instant,
 };
 use tokio_io_timeout::TimeoutStream;
 
@@ -68,13 +77,40 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// Answers requests from the bytes in which they come, where it can.
+pub trait Shortcut: Clone + Send + Sync + 'static {
+    /// The body of an answer.
+    type Body: AsRef<[u8]> + Send;
+
+    /// The answer to the first request that has been received, and its head; none, if it is not whole or not for here.
+    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Self::Body>>;
+}
+
+/// An answer without its head.
+#[derive(Debug)]
+pub struct Reply<B> {
+    /// How long the request is.
+    pub request: usize,
+    /// The body.
+    pub body: B,
+    /// Whether the connection ends with it.
+    pub last: bool,
+}
+
 /// Serves until `stop` comes, then finishes the requests that are under way.
-pub async fn serve<S, B>(listener: TcpListener, service: S, limits: Limits, stop: impl Future<Output = ()>)
-where
+pub async fn serve<F, S, B>(
+    listener: TcpListener,
+    shortcut: F,
+    service: S,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) where
+    F: Shortcut,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    let graceful = GracefulShutdown::new();
+    let (stopping, _) = watch::channel(false);
+    let limits = Arc::new(limits);
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut stop = pin!(stop);
     loop {
@@ -89,9 +125,12 @@ where
         };
         match accepted {
             Ok((stream, _)) => {
-                let (service, limits, watcher) = (service.clone(), limits.clone(), graceful.watcher());
+                let (shortcut, service) = (shortcut.clone(), service.clone());
+                let (limits, stopping) = (limits.clone(), stopping.subscribe());
                 tokio::spawn(async move {
-                    connection(stream, service, &limits, watcher).await;
+                    if let Err(error) = connection(stream, shortcut, service, &limits, stopping).await {
+                        tracing::debug!("a connection ended early: {error}");
+                    }
                     drop(place);
                 });
             }
@@ -104,25 +143,113 @@ where
     }
     drop(listener);
     tracing::info!("stopping: no new connections are accepted");
-    if tokio::time::timeout(limits.drain_timeout, graceful.shutdown()).await.is_err() {
+    stopping.send_replace(true);
+    if tokio::time::timeout(limits.drain_timeout, stopping.closed()).await.is_err() {
         tracing::warn!("some requests were still under way and are cut off");
     }
 }
 
-async fn connection<S, B>(stream: TcpStream, service: S, limits: &Limits, watcher: Watcher)
+/// Turns true when the server stops.
+type Stopping = watch::Receiver<bool>;
+
+async fn connection<F, S, B>(
+    mut stream: TcpStream,
+    shortcut: F,
+    service: S,
+    limits: &Limits,
+    mut stopping: Stopping,
+) -> Result<(), BoxError>
+where
+    F: Shortcut,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    match short_way(&mut stream, &shortcut, limits, &mut stopping).await? {
+        None => Ok(()),
+        // In a place of its own, since most connections have no use for it.
+        Some(received) => Ok(Box::pin(long_way(stream, received, service, limits, stopping)).await?),
+    }
+}
+
+/// What is received at once. A request that is longer goes the long way.
+const RECEIVED: usize = 4 * 1024;
+
+/// Answers what can be answered at once. Of the first request that cannot, what has been received of it is for the long way;
+/// nothing is, if the connection has come to its end.
+async fn short_way(
+    stream: &mut TcpStream,
+    shortcut: &impl Shortcut,
+    limits: &Limits,
+    stopping: &mut Stopping,
+) -> io::Result<Option<Vec<u8>>> {
+    let (mut received, mut head) = (Vec::with_capacity(RECEIVED), Vec::new());
+    let mut patience = pin!(tokio::time::sleep(limits.header_timeout));
+    let mut stopped = pin!(stopping.wait_for(|stop| *stop));
+    loop {
+        tokio::select! {
+            biased;
+            read = stream.read_buf(&mut received) => if read? == 0 {
+                return Ok(None);
+            },
+            () = &mut patience => return Ok(None),
+            _ = &mut stopped => return Ok(None),
+        }
+        while let Some(Reply { request, body, last }) = shortcut.answer(&received, &mut head) {
+            received.drain(..request);
+            send(stream, [&head, body.as_ref()], limits.write_timeout).await?;
+            if last {
+                return Ok(None);
+            }
+        }
+        if !received.is_empty() {
+            return Ok(Some(received));
+        }
+        patience.as_mut().reset(Instant::now() + limits.header_timeout);
+    }
+}
+
+/// Sends a head and a body.
+async fn send(stream: &TcpStream, parts: [&[u8]; 2], patience: Duration) -> io::Result<()> {
+    let mut parts = parts.map(IoSlice::new);
+    let mut parts = &mut parts[..];
+    while !parts.is_empty() {
+        match stream.try_write_vectored(parts) {
+            Ok(sent) => IoSlice::advance_slices(&mut parts, sent),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::timeout(patience, stream.writable()).await??;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Answers everything that comes over a connection from here on.
+async fn long_way<S, B>(
+    stream: TcpStream,
+    received: Vec<u8>,
+    service: S,
+    limits: &Limits,
+    mut stopping: Stopping,
+) -> hyper::Result<()>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    let mut stream = TimeoutStream::new(stream);
+    let (reader, writer) = stream.into_split();
+    let mut stream = TimeoutStream::new(join(Cursor::new(received).chain(reader), writer));
     stream.set_write_timeout(Some(limits.write_timeout));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .max_buf_size(limits.head_bytes)
-        .max_headers(limits.headers)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!("a connection ended early: {error}");
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_timeout)
+            .max_buf_size(limits.head_bytes)
+            .max_headers(limits.headers)
+            .serve_connection(TokioIo::new(Box::pin(stream)), service)
+    );
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        _ = stopping.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
     }
+    connection.await
 }

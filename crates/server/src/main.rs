@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use hyper_util::service::TowerToHyperService;
 use model::Registry;
 use server::{
     App, Fatal, Follower, Front, Limits, Log, Parts, Status, SystemClock, back_up,
@@ -127,8 +128,9 @@ async fn run(config: Config) -> Result<(), Fatal> {
     }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
+    let service = TowerToHyperService::new(router(app.clone()));
     tokio::select! {
-        () = serve(listener, Front::new(app.clone(), router(app)), Limits::default(), stop) => drop(stop_following),
+        () = serve(listener, Front::new(app.clone()), service, Limits::default(), stop) => drop(stop_following),
         ended = &mut following => return ended.map_err(Fatal::other)?,
     }
     following.await.map_err(Fatal::other)?

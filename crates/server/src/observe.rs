@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderName, HeaderValue, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -24,8 +24,9 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let start = app.clock.uptime();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let id = app.request_ids.of(request.headers(), app.clock.now());
-    request.extensions_mut().insert(RequestId(id.to_str().unwrap_or_default().to_owned()));
+    let given = request.headers().get(REQUEST_ID).map(HeaderValue::as_bytes);
+    let id = String::from_utf8_lossy(app.request_ids.of(given, app.clock.now(), &mut [0; 36])).into_owned();
+    request.extensions_mut().insert(RequestId(id.clone()));
     let too_large = content_length(&request).is_some_and(|length| length > body::MAX_BYTES as u64);
     let mut response = if too_large { body::too_large().into_response() } else { next.run(request).await };
 
@@ -33,15 +34,14 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     app.metrics.answered(route, &method, response.status(), took);
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        let (status, code, path, id) =
-            (failure.status().as_u16(), failure.code(), uri.path(), id.to_str().unwrap_or(""));
+        let (status, code, path) = (failure.status().as_u16(), failure.code(), uri.path());
         if failure.status().is_server_error() {
             tracing::warn!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request failed: {}", failure.cause());
         } else {
             tracing::info!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request was refused: {}", failure.cause());
         }
     }
-    response.headers_mut().insert(REQUEST_ID, id);
+    response.headers_mut().extend(HeaderValue::try_from(id).map(|id| (REQUEST_ID, id)));
     response
 }
 
@@ -59,25 +59,23 @@ impl RequestIds {
         Self { seed: [a, b, c, d], next: AtomicU64::new(0) }
     }
 
-    /// The client's id for the request, where it is short and printable, or else one of our own.
-    pub(crate) fn of(&self, headers: &HeaderMap, now: Timestamp) -> HeaderValue {
-        let good = |id: &&HeaderValue| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
-        match headers.get(REQUEST_ID).filter(good) {
-            Some(id) => id.clone(),
-            None => self.draw(now),
+    /// The client's id for the request, where it is short and printable, or else one of our own, for which there is room.
+    pub(crate) fn of<'a>(&self, given: Option<&'a [u8]>, now: Timestamp, room: &'a mut [u8; 36]) -> &'a [u8] {
+        let good = |id: &&[u8]| (1..=128).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+        match given.filter(good) {
+            Some(id) => id,
+            None => self.draw(now).hyphenated().encode_lower(room).as_bytes(),
         }
     }
 
     /// A UUID of version 7: the time, who counts, and the count.
-    fn draw(&self, now: Timestamp) -> HeaderValue {
+    fn draw(&self, now: Timestamp) -> uuid::Uuid {
         let [_, _, count @ ..] = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut rest = [0; 10];
         rest[..4].copy_from_slice(&self.seed);
         rest[4..].copy_from_slice(&count);
         let time = u64::try_from(now.as_millisecond()).unwrap_or_default();
-        let id = uuid::Builder::from_unix_timestamp_millis(time, &rest).into_uuid();
-        let mut text = uuid::Uuid::encode_buffer();
-        HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)).unwrap_or(HeaderValue::from_static("unknown"))
+        uuid::Builder::from_unix_timestamp_millis(time, &rest).into_uuid()
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) async fn flux_inputs(
     let cluster = fleet.cluster_at(&dns)?;
     // Refused or not, the cluster has polled.
     cluster.polls.count(ty, app.clock.now().as_second());
-    Ok(poll_answer(&fleet, cluster, ty, empty, Encoding::asked(&headers))?)
+    Ok(match poll_answer(&fleet, cluster, ty, empty, Encoding::asked(&headers))? {
+        Packed::Plain(answer) => send(answer),
+        Packed::Zipped(answer) => send_zipped(answer),
+    })
 }
 
 /// How an answer may be encoded.
@@ -37,16 +40,20 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// What a client asks for. gzip is named, and not with a quality of zero.
-    pub(crate) fn asked(headers: &HeaderMap) -> Self {
+    /// What a client asks for.
+    fn asked(headers: &HeaderMap) -> Self {
+        let asked = headers.get_all(header::ACCEPT_ENCODING).iter();
+        asked.filter_map(|value| value.to_str().ok()).fold(Self::Identity, Self::or)
+    }
+
+    /// This, or what a client asks for in an `Accept-Encoding`: gzip is named, and not with a quality of zero.
+    pub(crate) fn or(self, asked: &str) -> Self {
         let names_gzip = |part: &str| {
             let (coding, quality) = part.split_once(';').unwrap_or((part, ""));
             let zero = quality.trim().strip_prefix("q=").is_some_and(|q| q.trim_matches(['0', '.']).is_empty());
             coding.trim().eq_ignore_ascii_case("gzip") && !zero
         };
-        let asked = headers.get_all(header::ACCEPT_ENCODING).iter();
-        let gzip = asked.filter_map(|value| value.to_str().ok()).any(|value| value.split(',').any(names_gzip));
-        if gzip { Self::Gzip } else { Self::Identity }
+        if asked.split(',').any(names_gzip) { Self::Gzip } else { self }
     }
 }
 
@@ -57,12 +64,9 @@ pub(crate) fn poll_answer(
     ty: &ResourceType,
     empty: Empty,
     encoding: Encoding,
-) -> Result<Response<Full<Bytes>>, Refusal> {
+) -> Result<Packed, Refusal> {
     match encoding {
-        Encoding::Identity => fleet.inputs(cluster, ty, empty).map(send),
-        Encoding::Gzip => fleet.packed_inputs(cluster, ty, empty).map(|answer| match answer {
-            Packed::Plain(answer) => send(answer),
-            Packed::Zipped(answer) => send_zipped(answer),
-        }),
+        Encoding::Identity => fleet.inputs(cluster, ty, empty).map(Packed::Plain),
+        Encoding::Gzip => fleet.packed_inputs(cluster, ty, empty),
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use axum::{Router, routing::get};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::signal::Signal;
-use server::{Limits, serve};
+use server::{Limits, Reply, Shortcut, serve};
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::harness::Server;
@@ -48,6 +48,23 @@ fn impatient() -> (String, oneshot::Sender<()>) {
     serving(Limits { header_timeout: patience, write_timeout: patience, ..Limits::default() })
 }
 
+/// Answers `GET /short` with what is too much for one piece.
+#[derive(Clone)]
+struct Large;
+
+const LARGE: usize = 64 * 1024 * 1024;
+
+impl Shortcut for Large {
+    type Body = Vec<u8>;
+
+    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Vec<u8>>> {
+        let request = received.strip_prefix(b"GET /short HTTP/1.1\r\n\r\n").map(|rest| received.len() - rest.len())?;
+        head.clear();
+        head.extend_from_slice(format!("HTTP/1.1 200 OK\r\ncontent-length: {LARGE}\r\n\r\n").as_bytes());
+        Some(Reply { request, body: vec![b'x'; LARGE], last: true })
+    }
+}
+
 fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
     let (told, address) = std::sync::mpsc::channel();
@@ -55,10 +72,9 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
         crate::harness::block_on(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
-            let pages = Router::new()
-                .route("/small", get(async || "small"))
-                .route("/large", get(async || "x".repeat(64 * 1024 * 1024)));
-            serve(listener, TowerToHyperService::new(pages), limits, async { drop(stopped.await) }).await;
+            let pages =
+                Router::new().route("/small", get(async || "small")).route("/large", get(async || "x".repeat(LARGE)));
+            serve(listener, Large, TowerToHyperService::new(pages), limits, async { drop(stopped.await) }).await;
         });
     });
     (address.recv().unwrap(), stop)
@@ -67,16 +83,21 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
 #[test]
 fn slow_clients_are_cut_off() {
     let (address, _stop) = impatient();
+    assert_eq!(talk(&address, ""), "", "nothing at all");
     assert_eq!(talk(&address, "GET /small HTTP/1.1\r\nhost:"), "", "headers that never end");
     let idle = talk(&address, "GET /small HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(idle.ends_with("small"), "an idle connection is ended after its answer: {idle}");
 
-    let mut stream = TcpStream::connect(&address).unwrap();
-    stream.write_all(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    let mut taken = Vec::new();
-    let _ = stream.read_to_end(&mut taken);
-    assert!(taken.len() < 64 * 1024 * 1024, "a client that does not read is not waited for");
+    for request in ["GET /large HTTP/1.1\r\nhost: x\r\n\r\n", "GET /short HTTP/1.1\r\n\r\n"] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let mut taken = Vec::new();
+        let _ = stream.read_to_end(&mut taken);
+        assert!(taken.len() < LARGE, "a client that does not read is not waited for");
+    }
+    let patient = talk(&address, "GET /short HTTP/1.1\r\n\r\n");
+    assert!(patient.len() > LARGE && patient.ends_with("xxx"), "one that reads gets all: {}", patient.len());
 }
 
 #[test]
@@ -111,16 +132,23 @@ fn a_body_that_breaks_off_changes_nothing() {
 
 #[test]
 fn a_stop_lets_requests_finish_and_ends_the_process_with_success() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+    let poll = "/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/namespaces";
+    for (signal, path, end) in [
+        (Signal::SIGTERM, "/health", "{\"status\":\"ok\"}"),
+        (Signal::SIGINT, "/health", "{\"status\":\"ok\"}"),
+        (Signal::SIGTERM, poll, "}]}"),
+    ] {
         let server = Server::demo();
         let mut idle = TcpStream::connect(server.address()).unwrap();
-        idle.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        idle.write_all(format!("GET {path} HTTP/1.1\r\nauthorization: Bearer read-token\r\n\r\n").as_bytes()).unwrap();
         let mut first = [0; 12];
         idle.read_exact(&mut first).unwrap();
+        let mut silent = TcpStream::connect(server.address()).unwrap();
         server.signal(signal);
         let mut rest = String::new();
         idle.read_to_string(&mut rest).unwrap();
-        assert!(rest.ends_with("{\"status\":\"ok\"}"), "{rest}");
+        assert!(rest.ends_with(end), "{rest}");
+        assert!(!matches!(silent.read(&mut first), Ok(1..)), "who asks for nothing is not waited for");
         assert_eq!(server.wait().code(), Some(0));
     }
 }

@@ -1,7 +1,10 @@
 //! Polls go by a short way if nothing is odd about them, and are compressed where that is asked for. Neither may make a
 //! difference to what is answered.
 
-use std::io::Read as _;
+use std::{
+    io::{Read as _, Write as _},
+    time::Duration,
+};
 
 use flate2::read::GzDecoder;
 use model::Value;
@@ -110,6 +113,67 @@ fn what_is_odd_about_a_poll_makes_no_difference() {
     }
     let head = server.request("HEAD", PATH, Some("Bearer read-token"));
     assert_eq!((head.status, head.body.as_str()), (200, ""));
+}
+
+/// Sends all at once, and reads until the server ends the connection.
+fn exchange(server: &Server, requests: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(requests.as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    answers
+}
+
+#[test]
+fn both_ways_answer_alike() {
+    let server = server();
+    let answer = |path: &str, headers: &str| {
+        let text = exchange(
+            &server,
+            &format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer read-token\r\nConnection: close\r\n{headers}\r\n"),
+        );
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let is_same = |line: &&str| !line.starts_with("date: ") && !line.starts_with("x-request-id: ");
+        let mut head: Vec<_> = head.lines().filter(is_same).map(ToOwned::to_owned).collect();
+        head.sort();
+        assert!(text.contains("\r\ndate: ") && text.contains(" GMT\r\n"), "{text}");
+        (head, body.to_owned())
+    };
+    let odd = PATH.replace("one.", "one%2E");
+    assert_eq!(answer(PATH, ""), answer(&odd, ""));
+    assert_eq!(answer(PATH, "X-Request-Id: mine\r\n"), answer(&odd, "X-Request-Id: mine\r\n"));
+    assert_eq!(answer(PATH, ""), answer(PATH, "content-length: 0\r\n"), "what has a body is no poll");
+    let headers = "x-more: y\r\n".repeat(40);
+    assert_eq!(answer(PATH, ""), answer(PATH, &headers), "what has many headers is left to those who count them");
+}
+
+#[test]
+fn requests_of_all_kinds_follow_one_another_on_one_connection() {
+    let server = server();
+    let request = |path: &str, more: &str| {
+        format!("GET {path} HTTP/1.1\r\nauthorization: Bearer read-token\r\nx-request-id: {path}\r\n{more}\r\n")
+    };
+    let paths = [PATH, PATH, "/health", PATH, "/api/v2/flux/clusters/nobody.example/namespaces"];
+    let mut all: Vec<_> = paths[..4].iter().map(|path| request(path, "")).collect();
+    all.push(request(paths[4], "connection: close\r\n"));
+    let answers = exchange(&server, &all.concat());
+    let ids: Vec<_> = answers.lines().filter_map(|line| line.strip_prefix("x-request-id: ")).collect();
+    assert_eq!(ids, paths, "{answers}");
+    let statuses: Vec<_> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "200", "200", "200", "404"], "{answers}");
+
+    // A request that comes in pieces.
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let text = format!("{}{}", request(PATH, ""), request(PATH, "connection: close\r\n"));
+    for piece in text.as_bytes().chunks(text.len() * 3 / 4) {
+        stream.write_all(piece).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
 }
 
 #[test]
