@@ -6,7 +6,7 @@
 mod patches;
 mod reading;
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use model::{Document, Id, State};
 
@@ -21,7 +21,7 @@ pub struct Cluster {
     /// Its document.
     pub document: Document,
     /// How it polled. No part of what it says: from one reading of the cluster it passes to the next.
-    pub polls: Arc<Polls>,
+    pub polls: Polls,
     /// All that is served of it, as JSON: the end of every input, `,"cluster":{name, dns, environment}}`; and then what its
     /// references say, and what its patches come to.
     text: Box<str>,

@@ -31,51 +31,50 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// Smaller answers are not worth it.
 const WORTH: usize = 1024;
 
-/// The polls of one cluster.
-#[derive(Debug)]
-pub struct Polls {
-    /// When the last one was, or since when the first one is waited for, in seconds; zero, if it is not waited for yet.
-    last: AtomicI64,
-    /// By the type's position.
-    of_types: Box<[OfType]>,
-}
+/// The polls of one cluster, by the type's position.
+#[derive(Clone, Debug)]
+pub struct Polls(Arc<[OfType]>);
 
 #[derive(Debug, Default)]
 struct OfType {
     count: AtomicU64,
+    /// When the last one was, or since when the first one is waited for, in seconds; zero, if it is not waited for yet.
+    last: AtomicI64,
     zipped: ArcSwapOption<Kept>,
 }
 
 impl Polls {
     /// None yet.
     pub(crate) fn new(types: usize) -> Self {
-        Self { last: AtomicI64::default(), of_types: (0..types).map(|_| OfType::default()).collect() }
+        Self((0..types).map(|_| OfType::default()).collect())
     }
 
     /// Counts a poll, at a time in seconds.
     pub fn count(&self, ty: &ResourceType, now: i64) {
-        self.last.store(now, Ordering::Relaxed);
-        if let Some(of_type) = self.of_types.get(ty.position) {
+        if let Some(of_type) = self.0.get(ty.position) {
             of_type.count.fetch_add(1, Ordering::Relaxed);
+            of_type.last.store(now, Ordering::Relaxed);
         }
     }
 
     /// How many, by the type's position.
     pub fn counts(&self) -> impl Iterator<Item = u64> {
-        self.of_types.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
+        self.0.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
     }
 
     /// When the last one was, in seconds. If there was none yet, it is waited for from now on.
+    #[must_use]
     pub fn last(&self, now: i64) -> i64 {
-        match self.last.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => now,
-            Err(last) => last,
+        let last = |of_types: &[OfType]| of_types.iter().map(|it| it.last.load(Ordering::Relaxed)).max();
+        if last(&self.0).is_none_or(|last| last == 0) {
+            self.wait(now);
         }
+        last(&self.0).unwrap_or(now)
     }
 
     /// Waits for the next one from now on.
     pub fn wait(&self, now: i64) {
-        self.last.store(now, Ordering::Relaxed);
+        self.0.iter().for_each(|of_type| of_type.last.store(now, Ordering::Relaxed));
     }
 }
 
@@ -136,7 +135,7 @@ impl AsRef<[u8]> for Zipped {
 impl Snapshot {
     /// All inputs of a type for a cluster, compressed: now, or when they were last made of the same.
     pub fn packed_inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Packed, Refusal> {
-        let Some(OfType { zipped, .. }) = cluster.polls.of_types.get(ty.position) else {
+        let Some(OfType { zipped, .. }) = cluster.polls.0.get(ty.position) else {
             return self.inputs(cluster, ty, empty).map(Packed::Plain);
         };
         let stamp = self.stamp(cluster, ty);

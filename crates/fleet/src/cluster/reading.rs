@@ -39,7 +39,7 @@ impl Cluster {
         let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
         Ok(Self {
             document: document.clone(),
-            polls: Arc::new(Polls::new(registry.types().count())),
+            polls: Polls::new(registry.types().count()),
             // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
             text: text.as_str().into(),
             ending,
