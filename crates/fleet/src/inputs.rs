@@ -112,6 +112,7 @@ impl Snapshot {
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
+        cluster.fetch(ty);
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
         let patches = if ty.patchable { cluster.served_len() } else { 0 };
         let mut list = List::with_capacity(cluster.places(ty.position).len() * each + patches);
