@@ -4,13 +4,16 @@
 //! new snapshot for every change affordable at any size of fleet.
 
 mod loading;
+mod names;
 mod writing;
 
-use std::{hash::BuildHasher as _, sync::Arc};
+use std::sync::Arc;
 
 use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use model::{Document, Id, Kind, Point, Registry, ResourceType, Revision, dns_spelling};
 use roaring::RoaringBitmap;
+
+use names::Names;
 
 use crate::{
     Cluster, Definition, Problem, Refusal,
@@ -53,24 +56,6 @@ impl SnapshotError {
 /// A map by names, which nobody chooses to be slow: the default hasher guards against that, at a price.
 type ByName<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
-/// The clusters that claim DNS names of one hash, in the order of their ids. That is one name, by all odds; and of it one live
-/// cluster at most, if all is well, and any number of tombstones. They themselves and not their places, since this is where
-/// polls come from.
-#[derive(Clone, Debug)]
-enum Claims {
-    One([Arc<Cluster>; 1]),
-    Many(Arc<[Arc<Cluster>]>),
-}
-
-impl Claims {
-    fn clusters(&self) -> &[Arc<Cluster>] {
-        match self {
-            Self::One(one) => one,
-            Self::Many(many) => many,
-        }
-    }
-}
-
 /// The fleet at one revision. Never changed: applying a change makes the next one.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -79,8 +64,7 @@ pub struct Snapshot {
     /// Live and decommissioned.
     clusters: Slots<Arc<Cluster>>,
     by_id: OrdMap<Id, Place>,
-    /// By the hashes of their names, which are in the clusters.
-    by_dns: ByName<u64, Claims>,
+    by_dns: Names,
     /// By the type's position in the registry.
     catalogues: Vec<Catalogue>,
     /// The places of the clusters, live or decommissioned, that patch something of a name.
@@ -100,7 +84,7 @@ impl Snapshot {
             point: Point::default(),
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: ByName::default(),
+            by_dns: Names::default(),
             catalogues,
             patching: ByName::default(),
             strangers: OrdMap::new(),
@@ -235,11 +219,6 @@ impl Snapshot {
     }
 
     pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        let claims = self.by_dns.get(&self.dns_hash(dns)).map_or(&[][..], Claims::clusters);
-        claims.iter().map(AsRef::as_ref).filter(move |cluster| cluster.dns() == dns)
-    }
-
-    fn dns_hash(&self, dns: &str) -> u64 {
-        self.by_dns.hasher().hash_one(dns)
+        self.by_dns.claims(dns)
     }
 }

@@ -55,7 +55,7 @@ impl Snapshot {
             };
             let place = self.clusters.insert(cluster.clone());
             self.by_id.insert(cluster.id().clone(), place);
-            self.claim(cluster.dns(), cluster.id(), Some(&cluster));
+            self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
             for (position, holders) in holders.iter_mut().enumerate() {
                 for definition in cluster.places(position) {
                     let at = *definition as usize;

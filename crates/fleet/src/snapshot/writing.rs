@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use model::{Change, Document, Id, Kind, ResourceType, State};
 use roaring::RoaringBitmap;
 
-use super::{Claims, Snapshot, SnapshotError, loading::Seen};
+use super::{Snapshot, SnapshotError, loading::Seen};
 use crate::{
     Cluster, Definition, Problem, Rule,
     catalogue::{Catalogue, Version, note},
@@ -99,9 +99,9 @@ impl Snapshot {
         }
         let cluster = Arc::new(cluster);
         let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
-        self.claim(cluster.dns(), &id, Some(&cluster));
+        self.by_dns.claim(cluster.dns(), &id, Some(&cluster));
         if let Some(was) = was.as_ref().filter(|was| was.dns() != cluster.dns()) {
-            self.claim(was.dns(), &id, None);
+            self.by_dns.claim(was.dns(), &id, None);
         }
         self.link(place, was.as_deref(), Some(&cluster));
         if let Some(was) = was {
@@ -136,7 +136,7 @@ impl Snapshot {
                 if let Some(place) = self.by_id.remove(id)
                     && let Some(cluster) = self.clusters.get(place).cloned()
                 {
-                    self.claim(cluster.dns(), id, None);
+                    self.by_dns.claim(cluster.dns(), id, None);
                     self.link(place, Some(&cluster), None);
                     self.clusters.remove(place);
                     touched.clusters(self.live_claims(cluster.dns()));
@@ -185,21 +185,6 @@ impl Snapshot {
                 note(self.patching.entry(name.clone()).or_default(), place, true);
             }
         }
-    }
-
-    /// Notes which cluster of an id has a DNS name, or that none has it any longer.
-    pub(super) fn claim(&mut self, dns: &str, id: &Id, cluster: Option<&Arc<Cluster>>) {
-        let hash = self.dns_hash(dns);
-        let known = self.by_dns.get(&hash).map_or(&[][..], Claims::clusters);
-        let others = known.iter().filter(|known| known.id() != id || known.dns() != dns);
-        let mut all: Vec<_> = others.chain(cluster).cloned().collect();
-        all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
-        let claims = match <[_; 1]>::try_from(all) {
-            Ok(one) => Claims::One(one),
-            Err(none) if none.is_empty() => return drop(self.by_dns.remove(&hash)),
-            Err(many) => Claims::Many(many.into()),
-        };
-        self.by_dns.insert(hash, claims);
     }
 
     /// Lets no answer be taken for one of before.

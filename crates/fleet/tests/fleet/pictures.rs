@@ -260,6 +260,36 @@ fn a_cluster_polls_under_any_spelling_and_is_told_its_own() {
     }
 }
 
+/// Enough of them for the table of names to be made anew a few times.
+#[test]
+fn names_lead_to_their_clusters_after_many_changes() {
+    const CLUSTERS: usize = 100;
+    let named = |number: usize, round: usize| {
+        let dns = format!("c{number}-{}.example", round % 3);
+        json!({"clusters": {format!("c{number}"): cluster(&dns, &json!({"environment": round.to_string()}))}})
+    };
+    let all: serde_json::Map<_, _> =
+        (0..CLUSTERS).map(|at| (format!("c{at}"), named(at, 0)["clusters"][format!("c{at}")].clone())).collect();
+    let first = fleet_of(&json!({"clusters": all}));
+    let mut fleet = first.clone();
+    let mut rounds = [0; CLUSTERS];
+    for step in 0..500 {
+        let number = step * 37 % CLUSTERS;
+        rounds[number] += 1;
+        fleet = after(&fleet, &named(number, rounds[number]));
+        for (number, round) in rounds.iter().enumerate().skip(step % 7).step_by(7) {
+            for name in 0..3 {
+                let found = fleet.cluster_at(&format!("c{number}-{name}.example")).ok().map(|it| it.id().to_string());
+                assert_eq!(found, (name == round % 3).then(|| format!("c{number}")), "step {step}");
+            }
+            let identity = fleet.cluster_at(&format!("c{number}-{}.example", round % 3)).unwrap().identity().to_owned();
+            assert!(identity.contains(&format!("\"environment\":\"{round}\"")), "{identity}, step {step}");
+        }
+    }
+    let untouched = (0..CLUSTERS).all(|number| first.cluster_at(&format!("c{number}-0.example")).is_ok());
+    assert!(untouched, "pictures of before stay what they were");
+}
+
 #[test]
 fn polls_are_counted_for_as_long_as_the_cluster_is_there() {
     let one = || json!({"clusters": {"one": cluster("one.example", &json!({"labels": {}}))}});
