@@ -189,14 +189,19 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             && let Some(patches) = beside.patches
             && cluster.patches_of(id.as_str()).is_some_and(|patches| !patches.are_variables)
         {
-            let said =
-                serde_json::from_str::<Value>(&format!("{{{}}}", patches.trim_start_matches(','))).unwrap_or_default();
+            let patched = yaml::child("/patches", id.as_str());
+            let said = match serde_json::from_str::<Value>(&format!("{{{}}}", patches.trim_start_matches(','))) {
+                Ok(said) => said,
+                Err(error) => {
+                    findings.tell(patched, Rule::InvalidVariable, format!("the patches cannot be read: {error}"));
+                    continue;
+                }
+            };
             let keys: Vec<_> = said["patches"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
             for key in no_variables(&keys) {
                 let message =
                     format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
-                let pointer = yaml::child(&yaml::child("/patches", id.as_str()), key);
-                findings.tell(pointer, Rule::InvalidVariable, message);
+                findings.tell(yaml::child(&patched, key), Rule::InvalidVariable, message);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The fleet at one revision.
 //!
 //! All maps are persistent: a copy is a pointer, and a change to a copy costs what it touches. That is what makes a
-//! new snapshot for every change affordable at any size of fleet.
+//! new snapshot for every change affordable at any size of fleet. Only names, from which polls come, have a table.
 
 mod loading;
 mod names;
@@ -13,14 +13,14 @@ use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use model::{Document, Id, Kind, Point, Registry, ResourceType, Revision, dns_spelling};
 use roaring::RoaringBitmap;
 
-use names::Names;
-
 use crate::{
     Cluster, Definition, Problem, Refusal,
     catalogue::{Catalogue, Entry},
     cluster::Beside,
     slots::{Place, Slots},
 };
+
+use names::Names;
 
 /// Why documents or a change do not make a snapshot.
 #[derive(Debug, thiserror::Error)]

@@ -61,7 +61,6 @@ impl Shortcut for Front {
         let cluster = fleet.cluster_at(dns).ok()?;
         let body = poll_answer(fleet, cluster, ty, empty, asked.encoding).ok()?;
         let now = app.clock.now();
-        cluster.polls.count(ty, now.as_second());
 
         head.clear();
         head.extend(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: no-store\r\n");
@@ -72,10 +71,12 @@ impl Shortcut for Front {
             head.extend(b"connection: close\r\n");
         }
         head.extend(b"x-request-id: ");
-        head.extend(app.request_ids.of(asked.request_id, now, &mut [0; 36]));
+        head.extend(app.request_ids.of(asked.request_id, now, &mut [0; 36]).as_bytes());
         head.extend(b"\r\ndate: ");
         write_date(now, head)?;
         write!(head, "\r\ncontent-length: {}\r\n\r\n", body.as_ref().len()).ok()?;
+        // Last, since what is not answered here is counted on the long way.
+        cluster.polls.count(ty, now.as_second());
         app.metrics.answered_poll(app.clock.uptime().saturating_sub(start));
         Some(Reply { request: length, body, last: asked.close })
     }
@@ -84,7 +85,7 @@ impl Shortcut for Front {
 /// What the headers of a poll say.
 struct Asked<'a> {
     authorization: Option<&'a str>,
-    request_id: Option<&'a [u8]>,
+    request_id: Option<&'a str>,
     encoding: Encoding,
     /// Whether the client wants no more than this.
     close: bool,
@@ -104,10 +105,11 @@ impl<'a> Asked<'a> {
             } else if is("accept-encoding") {
                 asked.encoding = asked.encoding.or(text()?);
             } else if is("x-request-id") {
-                asked.request_id = asked.request_id.or(Some(value));
+                asked.request_id = asked.request_id.or(Some(text()?));
             } else if is("connection") {
-                asked.close = value.eq_ignore_ascii_case(b"close");
-                if !asked.close && !value.eq_ignore_ascii_case(b"keep-alive") {
+                if value.eq_ignore_ascii_case(b"close") {
+                    asked.close = true;
+                } else if !value.eq_ignore_ascii_case(b"keep-alive") {
                     return None;
                 }
             } else if ["content-length", "transfer-encoding", "expect", "upgrade"].into_iter().any(is) {

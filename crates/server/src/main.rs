@@ -130,7 +130,7 @@ async fn run(config: Config) -> Result<(), Fatal> {
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
     let service = TowerToHyperService::new(router(app.clone()));
     tokio::select! {
-        () = serve(listener, Front::new(app.clone()), service, Limits::default(), stop) => drop(stop_following),
+        () = serve(listener, Front::new(app), service, Limits::default(), stop) => drop(stop_following),
         ended = &mut following => return ended.map_err(Fatal::other)?,
     }
     following.await.map_err(Fatal::other)?

@@ -24,8 +24,8 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let start = app.clock.uptime();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let given = request.headers().get(REQUEST_ID).map(HeaderValue::as_bytes);
-    let id = String::from_utf8_lossy(app.request_ids.of(given, app.clock.now(), &mut [0; 36])).into_owned();
+    let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let id = app.request_ids.of(given, app.clock.now(), &mut [0; 36]).to_owned();
     request.extensions_mut().insert(RequestId(id.clone()));
     let too_large = content_length(&request).is_some_and(|length| length > body::MAX_BYTES as u64);
     let mut response = if too_large { body::too_large().into_response() } else { next.run(request).await };
@@ -41,6 +41,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
             tracing::info!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request was refused: {}", failure.cause());
         }
     }
+    // An id is printable, so it can stand in a header.
     response.headers_mut().extend(HeaderValue::try_from(id).map(|id| (REQUEST_ID, id)));
     response
 }
@@ -60,11 +61,11 @@ impl RequestIds {
     }
 
     /// The client's id for the request, where it is short and printable, or else one of our own, for which there is room.
-    pub(crate) fn of<'a>(&self, given: Option<&'a [u8]>, now: Timestamp, room: &'a mut [u8; 36]) -> &'a [u8] {
-        let good = |id: &&[u8]| (1..=128).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+    pub(crate) fn of<'a>(&self, given: Option<&'a str>, now: Timestamp, room: &'a mut [u8; 36]) -> &'a str {
+        let good = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
         match given.filter(good) {
             Some(id) => id,
-            None => self.draw(now).hyphenated().encode_lower(room).as_bytes(),
+            None => self.draw(now).hyphenated().encode_lower(room),
         }
     }
 
