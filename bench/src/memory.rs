@@ -39,7 +39,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Holds {
     let (restarted, restarted_peak) = resident(server.pid());
     let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
     for (kept, gzip) in [(true, false), (false, true)] {
-        for manner in TYPES.map(|kind| Manner { kind, kept, gzip }) {
+        for manner in TYPES.map(|kind| Manner { kind, kept, gzip, paused: false }) {
             let mut asked = 0;
             while asked < fleet.size {
                 asked += wrk::run(&bench.machine, target, manner, Order::InTurn(asked), 1).requests as usize;

@@ -60,7 +60,7 @@ const MANNERS: [(bool, bool, &str); 4] = [
 /// Draws the figures.
 pub(crate) fn draw(polls: &Polls) -> String {
     let groups = MANNERS.map(|(kept, gzip, name)| {
-        let row = |kind| polls.row(polls.plan.main, Manner { kind, kept, gzip });
+        let row = |kind| polls.row(polls.plan.main, Manner { kind, kept, gzip, paused: false });
         (name, TYPES.iter().filter_map(|kind| row(kind)).collect::<Vec<_>>())
     });
     let rows: usize = groups.iter().map(|(_, rows)| rows.len()).sum();
@@ -118,7 +118,7 @@ fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
 
 /// One type: lines over sizes, each ten times the one before.
 fn panel(out: &mut String, polls: &Polls, kind: &'static str, top: f64) {
-    let manner = Manner { kind, kept: true, gzip: false };
+    let manner = Manner { kind, kept: true, gzip: false, paused: false };
     let rows: Vec<_> = polls.plan.sizes.iter().filter_map(|size| polls.row(*size, manner)).collect();
     let most = rows.iter().flat_map(|row| [rate(&row.ours), rate(&row.nginx)]).fold(1.0, f64::max);
     let x = |place: usize| PANEL + 20.0 + place as f64 * (PANEL_WIDTH - 60.0) / (rows.len() - 1).max(1) as f64;

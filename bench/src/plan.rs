@@ -1,5 +1,7 @@
 //! What is measured, and how often. A smoke run goes the same ways with less.
 
+use crate::wrk::Manner;
+
 /// What was asked for.
 #[derive(Clone)]
 pub(crate) struct Plan {
@@ -63,8 +65,9 @@ impl Plan {
     }
 
     /// Whether polls of a fleet are measured in a manner.
-    pub(crate) fn asks(&self, size: usize, kept: bool, gzip: bool) -> bool {
+    pub(crate) fn asks(&self, size: usize, Manner { kept, gzip, paused, .. }: Manner) -> bool {
         match (self.smoke, size == self.main) {
+            (_, is_main) if paused => is_main,
             (true, true) => kept || gzip,
             (true, false) => kept && !gzip,
             (false, _) => !gzip || size != 1_000,

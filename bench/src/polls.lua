@@ -1,10 +1,15 @@
 -- The polls of wrk: whole requests, made before the first is sent and drawn at random, or in turn from a place on.
 -- The arguments are a file with the DNS names of clusters, the rest of the path, more headers, "random" or "in-turn",
--- and a number, which is the seed or the place.
+-- and a number, which is the seed or the place; and, if there is one more, the milliseconds between an answer and the
+-- next poll of its connection.
 local polls, count, turn = {}, 0, 0
 local draw
 
 function init(args)
+  local pause = tonumber(args[6])
+  if pause then
+    function delay() return pause end
+  end
   local rest = "/" .. args[2] .. " HTTP/1.1\r\n" .. args[3]:gsub("|", "\r\n") .. "\r\n"
   for name in io.lines(args[1]) do
     count = count + 1

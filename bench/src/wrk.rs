@@ -12,6 +12,7 @@ use crate::{
 
 const SCRIPT: &str = include_str!("polls.lua");
 const CONNECTIONS: u32 = 32;
+const PAUSE_MS: u32 = 1;
 /// Lines of a log that are told after a failure.
 const LOGGED: usize = 20;
 
@@ -24,13 +25,16 @@ pub(crate) struct Manner {
     pub(crate) kept: bool,
     /// Whether gzip is asked for. Flux Operator asks.
     pub(crate) gzip: bool,
+    /// Whether a connection pauses after each answer, so that nobody is full.
+    pub(crate) paused: bool,
 }
 
 impl fmt::Display for Manner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = if self.kept { "kept-alive" } else { "one connection per poll" };
         let gzip = if self.gzip { "gzip" } else { "plain" };
-        write!(formatter, "{}, {kept}, {gzip}", self.kind)
+        let paused = if self.paused { ", with pauses" } else { "" };
+        write!(formatter, "{}, {kept}, {gzip}{paused}", self.kind)
     }
 }
 
@@ -88,6 +92,9 @@ pub(crate) fn run(machine: &Machine, target: Target<'_>, manner: Manner, order: 
         Order::Random(seed) => command.args(["random", &seed.to_string()]),
         Order::InTurn(place) => command.args(["in-turn", &place.to_string()]),
     };
+    if manner.paused {
+        command.arg(PAUSE_MS.to_string());
+    }
     let watch = Watch::start(machine, target.pid);
     let said = said(&mut command);
     read(&said, &watch.end()).unwrap_or_else(|| {
