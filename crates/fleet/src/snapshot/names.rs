@@ -1,10 +1,10 @@
 //! Which clusters claim a DNS name. This is where polls come from.
 //!
 //! A tree, which pictures could share, leads to a name of a large fleet in six lines of memory that no cache holds; a table
-//! does in two. But a table is whole or not at all. So there is a table, which stays as it is, and a small tree of what has
+//! does in one. But a table is whole or not at all. So there is a table, which stays as it is, and a small tree of what has
 //! changed since it was made; when that is more than a little, the next table is made of both.
 
-use std::{collections::HashMap, hash::BuildHasher as _, sync::Arc};
+use std::{collections::HashMap, hash::BuildHasher as _, mem, slice, sync::Arc};
 
 use foldhash::fast::RandomState;
 use imbl::{GenericHashMap, shared_ptr::DefaultSharedPtr};
@@ -16,9 +16,11 @@ use crate::Cluster;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     hasher: RandomState,
-    table: Arc<HashMap<u64, Claims, RandomState>>,
-    changed: GenericHashMap<u64, Claims, RandomState, DefaultSharedPtr>,
+    table: Arc<Table>,
+    changed: Changed,
 }
+
+type Changed = GenericHashMap<u64, Claims, RandomState, DefaultSharedPtr>;
 
 /// Of so many names in the table, one may have changed, and a few more; what it was stays in memory until then.
 const SHARE: usize = 32;
@@ -26,20 +28,7 @@ const FEW: usize = 64;
 
 /// The clusters that claim DNS names of one hash, in the order of their ids. That is one name, by all odds; and of it one live
 /// cluster at most, if all is well, and any number of tombstones.
-#[derive(Clone, Debug)]
-enum Claims {
-    One([Arc<Cluster>; 1]),
-    Others(Arc<[Arc<Cluster>]>),
-}
-
-impl Claims {
-    fn clusters(&self) -> &[Arc<Cluster>] {
-        match self {
-            Self::One(one) => one,
-            Self::Others(others) => others,
-        }
-    }
-}
+type Claims = Arc<[Arc<Cluster>]>;
 
 impl Names {
     /// The clusters that claim a name, live or not, in the order of their ids.
@@ -53,19 +42,14 @@ impl Names {
         let others = self.alike(hash).iter().filter(|known| known.id() != id || known.dns() != dns);
         let mut all: Vec<_> = others.chain(cluster).cloned().collect();
         all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
-        let claims = match <[_; 1]>::try_from(all) {
-            Ok(one) => Claims::One(one),
-            Err(others) => Claims::Others(others.into()),
-        };
-        // One that nobody else has is still in the making.
-        match Arc::get_mut(&mut self.table).filter(|_| self.changed.is_empty()) {
-            Some(table) => put(table, hash, claims),
-            None => drop(self.changed.insert(hash, claims)),
+        // A table that nobody else has is still in the making.
+        match (&all[..], Arc::get_mut(&mut self.table)) {
+            ([one], Some(table)) if !self.changed.contains_key(&hash) => table.put(hash, one.clone()),
+            _ => drop(self.changed.insert(hash, all.into())),
         }
-        if self.changed.len() > self.table.len() / SHARE + FEW {
-            let mut table = HashMap::clone(&self.table);
-            std::mem::take(&mut self.changed).into_iter().for_each(|(hash, claims)| put(&mut table, hash, claims));
-            self.table = Arc::new(table);
+        if self.changed.len() > self.table.taken / SHARE + FEW {
+            self.table = Arc::new(self.table.with(&self.changed));
+            self.changed.clear();
         }
     }
 
@@ -75,14 +59,77 @@ impl Names {
 
     fn alike(&self, hash: u64) -> &[Arc<Cluster>] {
         let changed = if self.changed.is_empty() { None } else { self.changed.get(&hash) };
-        changed.or_else(|| self.table.get(&hash)).map_or(&[], Claims::clusters)
+        changed.map_or_else(|| self.table.get(hash), AsRef::as_ref)
     }
 }
 
-fn put(table: &mut HashMap<u64, Claims, RandomState>, hash: u64, claims: Claims) {
-    if claims.clusters().is_empty() {
-        table.remove(&hash);
-    } else {
-        table.insert(hash, claims);
+/// Clusters by hashes, each in the first free slot from the one on that its hash points to. The maps of libraries save
+/// memory by looking at another line of it first, for which a poll of a large fleet would wait.
+#[derive(Debug, Default)]
+struct Table {
+    /// As many as a power of two, and a quarter of them free.
+    slots: Vec<Option<(u64, Arc<Cluster>)>>,
+    taken: usize,
+    /// What has more than one cluster.
+    crowded: HashMap<u64, Claims, RandomState>,
+}
+
+impl Table {
+    fn get(&self, hash: u64) -> &[Arc<Cluster>] {
+        match self.slots.get(self.slot(hash)) {
+            Some(Some((_, cluster))) => slice::from_ref(cluster),
+            _ => self.crowded.get(&hash).map_or(&[], AsRef::as_ref),
+        }
+    }
+
+    /// The slot that has a hash, or else is for it.
+    fn slot(&self, hash: u64) -> usize {
+        let last = self.slots.len().wrapping_sub(1);
+        #[allow(clippy::cast_possible_truncation, reason = "it is cut to the number of slots anyway")]
+        let mut at = hash as usize & last;
+        while let Some(Some((other, _))) = self.slots.get(at)
+            && *other != hash
+        {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
+    /// Puts the one cluster of a hash into its slot.
+    fn put(&mut self, hash: u64, cluster: Arc<Cluster>) {
+        self.crowded.remove(&hash);
+        let at = self.slot(hash);
+        let has_room = (self.taken + 1) * 4 <= self.slots.len() * 3;
+        match self.slots.get_mut(at) {
+            Some(Some((_, known))) => *known = cluster,
+            Some(free) if has_room => {
+                *free = Some((hash, cluster));
+                self.taken += 1;
+            }
+            _ => {
+                let larger = vec![None; (self.slots.len() * 2).max(8)];
+                self.taken = 0;
+                for (hash, cluster) in mem::replace(&mut self.slots, larger).into_iter().flatten() {
+                    self.put(hash, cluster);
+                }
+                self.put(hash, cluster);
+            }
+        }
+    }
+
+    /// Another one, with changes.
+    fn with(&self, changed: &Changed) -> Self {
+        let slots = self.slots.iter().flatten().map(|(hash, cluster)| (*hash, slice::from_ref(cluster)));
+        let crowded = self.crowded.iter().map(|(hash, claims)| (*hash, &**claims));
+        let same = slots.chain(crowded).filter(|(hash, _)| !changed.contains_key(hash));
+        let mut table = Self::default();
+        for (hash, claims) in same.chain(changed.iter().map(|(hash, claims)| (*hash, &**claims))) {
+            match claims {
+                [] => {}
+                [one] => table.put(hash, one.clone()),
+                several => drop(table.crowded.insert(hash, several.into())),
+            }
+        }
+        table
     }
 }

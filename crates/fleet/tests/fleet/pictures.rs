@@ -264,12 +264,15 @@ fn a_cluster_polls_under_any_spelling_and_is_told_its_own() {
 #[test]
 fn names_lead_to_their_clusters_after_many_changes() {
     const CLUSTERS: usize = 100;
+    const PARTING: usize = 250;
     let named = |number: usize, round: usize| {
         let dns = format!("c{number}-{}.example", round % 3);
         json!({"clusters": {format!("c{number}"): cluster(&dns, &json!({"environment": round.to_string()}))}})
     };
-    let all: serde_json::Map<_, _> =
+    let mut all: serde_json::Map<_, _> =
         (0..CLUSTERS).map(|at| (format!("c{at}"), named(at, 0)["clusters"][format!("c{at}")].clone())).collect();
+    // Two of one name, until one of them gives way.
+    all.extend(["t1", "t2"].map(|twin| (twin.to_owned(), cluster("twins.example", &json!({})))));
     let first = fleet_of(&json!({"clusters": all}));
     let mut fleet = first.clone();
     let mut rounds = [0; CLUSTERS];
@@ -277,6 +280,13 @@ fn names_lead_to_their_clusters_after_many_changes() {
         let number = step * 37 % CLUSTERS;
         rounds[number] += 1;
         fleet = after(&fleet, &named(number, rounds[number]));
+        if step == PARTING {
+            fleet = after(&fleet, &json!({"clusters": {"t1": cluster("t1.example", &json!({}))}}));
+        }
+        match fleet.cluster_at("twins.example") {
+            Ok(twin) => assert!(step >= PARTING && twin.id().as_str() == "t2", "step {step}"),
+            Err(refusal) => assert!(step < PARTING && refusal.code() == "ambiguous-dns", "step {step}"),
+        }
         for (number, round) in rounds.iter().enumerate().skip(step % 7).step_by(7) {
             for name in 0..3 {
                 let found = fleet.cluster_at(&format!("c{number}-{name}.example")).ok().map(|it| it.id().to_string());
