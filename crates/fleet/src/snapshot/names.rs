@@ -17,10 +17,8 @@ use crate::Cluster;
 pub(super) struct Names {
     hasher: RandomState,
     table: Arc<Table>,
-    changed: Changed,
+    changed: GenericHashMap<u64, Claims, RandomState, DefaultSharedPtr>,
 }
-
-type Changed = GenericHashMap<u64, Claims, RandomState, DefaultSharedPtr>;
 
 /// Of so many names in the table, one may have changed, and a few more; what it was stays in memory until then.
 const SHARE: usize = 32;
@@ -43,13 +41,14 @@ impl Names {
         let mut all: Vec<_> = others.chain(cluster).cloned().collect();
         all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
         // A table that nobody else has is still in the making.
-        match (&all[..], Arc::get_mut(&mut self.table)) {
-            ([one], Some(table)) if !self.changed.contains_key(&hash) => table.put(hash, one.clone()),
-            _ => drop(self.changed.insert(hash, all.into())),
+        match Arc::get_mut(&mut self.table).filter(|_| self.changed.is_empty()) {
+            Some(table) => table.set(hash, &all),
+            None => drop(self.changed.insert(hash, all.into())),
         }
         if self.changed.len() > self.table.taken / SHARE + FEW {
-            self.table = Arc::new(self.table.with(&self.changed));
-            self.changed.clear();
+            let mut table = Table::clone(&self.table);
+            mem::take(&mut self.changed).into_iter().for_each(|(hash, claims)| table.set(hash, &claims));
+            self.table = Arc::new(table);
         }
     }
 
@@ -65,7 +64,7 @@ impl Names {
 
 /// Clusters by hashes, each in the first free slot from the one on that its hash points to. The maps of libraries save
 /// memory by looking at another line of it first, for which a poll of a large fleet would wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Table {
     /// As many as a power of two, and a quarter of them free.
     slots: Vec<Option<(u64, Arc<Cluster>)>>,
@@ -95,9 +94,37 @@ impl Table {
         at
     }
 
+    /// Notes the clusters of a hash.
+    fn set(&mut self, hash: u64, clusters: &[Arc<Cluster>]) {
+        match clusters {
+            [one] => self.put(hash, one.clone()),
+            _ => self.take_out(hash),
+        }
+        if clusters.len() > 1 {
+            self.crowded.insert(hash, clusters.into());
+        } else {
+            self.crowded.remove(&hash);
+        }
+    }
+
+    /// Frees the slot of a hash.
+    fn take_out(&mut self, hash: u64) {
+        let mut at = self.slot(hash);
+        if self.slots.get_mut(at).and_then(Option::take).is_none() {
+            return;
+        }
+        self.taken -= 1;
+        // Those behind it may have wanted to be in it.
+        loop {
+            at = (at + 1) & (self.slots.len() - 1);
+            let Some((hash, cluster)) = self.slots[at].take() else { return };
+            self.taken -= 1;
+            self.put(hash, cluster);
+        }
+    }
+
     /// Puts the one cluster of a hash into its slot.
     fn put(&mut self, hash: u64, cluster: Arc<Cluster>) {
-        self.crowded.remove(&hash);
         let at = self.slot(hash);
         let has_room = (self.taken + 1) * 4 <= self.slots.len() * 3;
         match self.slots.get_mut(at) {
@@ -115,21 +142,5 @@ impl Table {
                 self.put(hash, cluster);
             }
         }
-    }
-
-    /// Another one, with changes.
-    fn with(&self, changed: &Changed) -> Self {
-        let slots = self.slots.iter().flatten().map(|(hash, cluster)| (*hash, slice::from_ref(cluster)));
-        let crowded = self.crowded.iter().map(|(hash, claims)| (*hash, &**claims));
-        let same = slots.chain(crowded).filter(|(hash, _)| !changed.contains_key(hash));
-        let mut table = Self::default();
-        for (hash, claims) in same.chain(changed.iter().map(|(hash, claims)| (*hash, &**claims))) {
-            match claims {
-                [] => {}
-                [one] => table.put(hash, one.clone()),
-                several => drop(table.crowded.insert(hash, several.into())),
-            }
-        }
-        table
     }
 }
