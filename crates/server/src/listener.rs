@@ -73,8 +73,34 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    silence::leave_to_the_system(&socket)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// Connections that do not say anything yet stay with the system: it tells of one once its request is there, for which the
+/// server is then woken once instead of twice. That is a fifth of a poll with a connection of its own.
+#[cfg(target_os = "linux")]
+mod silence {
+    use std::{io, os::fd::AsFd};
+
+    use nix::{
+        libc, setsockopt_impl,
+        sys::socket::{setsockopt, sockopt::SetStruct},
+    };
+
+    #[derive(Clone)]
+    struct DeferAccept;
+
+    setsockopt_impl!(DeferAccept, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, libc::c_int, SetStruct<'_, libc::c_int>);
+
+    /// Who says nothing for longer is the server's to be patient with.
+    const SECONDS: libc::c_int = 1;
+
+    pub(super) fn leave_to_the_system(socket: &impl AsFd) -> io::Result<()> {
+        Ok(setsockopt(socket, DeferAccept, &SECONDS)?)
+    }
 }
 
 /// Answers requests from the bytes in which they come, where it can.

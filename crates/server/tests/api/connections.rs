@@ -9,8 +9,8 @@ use std::{
 use axum::{Router, routing::get};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::signal::Signal;
-use server::{Limits, Reply, Shortcut, serve};
-use tokio::{net::TcpListener, sync::oneshot};
+use server::{Limits, Reply, Shortcut, listen, serve};
+use tokio::sync::oneshot;
 
 use crate::harness::Server;
 
@@ -70,7 +70,7 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
     let (told, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         crate::harness::block_on(async move {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
             let pages =
                 Router::new().route("/small", get(async || "small")).route("/large", get(async || "x".repeat(LARGE)));
