@@ -36,6 +36,7 @@ mod rows;
 mod seeded;
 mod server;
 mod start;
+mod store_alone;
 mod watch;
 mod writes;
 mod wrk;
@@ -61,12 +62,13 @@ struct Bench {
 type Run = fn(&Bench) -> Box<dyn Section>;
 
 /// All sections, in the order in which they are measured and told.
-const SECTIONS: [(&str, Run); 8] = [
+const SECTIONS: [(&str, Run); 9] = [
     ("polls", polls::run),
     ("instructions", instructions::run),
     ("memory", memory::run),
     ("start", start::run),
     ("writes", writes::run),
+    ("store", store_alone::run),
     ("edits", edits::run),
     ("bulk", bulk::run),
     ("replicas", replicas::run),

@@ -41,7 +41,8 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Starts {
     Starts { size: fleet.size, ready: Spread::new(ready), sqlite: Spread::new(sqlite), seeding }
 }
 
-fn read(fleet: &Seeded) -> f64 {
+/// Milliseconds in which `sqlite3` reads all documents.
+pub(crate) fn read(fleet: &Seeded) -> f64 {
     let start = Instant::now();
     let read = Command::new("sqlite3")
         .arg(fleet.folder.join("fleet.db"))

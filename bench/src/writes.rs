@@ -1,7 +1,7 @@
-//! Single writes, beside a bare loop that commits one row of the same size to a SQLite file in the same folder, and one
-//! patch of the whole fleet, beside as many single writes.
+//! Single writes, one after another and of several who write at once, beside a bare loop that commits one row of the same
+//! size to a SQLite file in the same folder; and one patch of the whole fleet, beside as many single writes.
 
-use std::{path::Path, time::Instant};
+use std::{path::Path, thread, time::Instant};
 
 use serde_json::{Value, json};
 use sqlx::{
@@ -22,13 +22,18 @@ use crate::{
 };
 
 /// Apart from one another, so that neighbours are not written one after the other.
-const STRIDE: usize = 7_919;
+pub(crate) const STRIDE: usize = 7_919;
+
+/// How many write at once.
+const WRITERS: usize = 8;
 
 struct Writes {
     size: usize,
     /// Bytes of a cluster's document.
     bytes: usize,
     per_second: Spread,
+    /// The same of several who write at once.
+    together_per_second: Spread,
     median_ms: f64,
     p99_ms: f64,
     bare_per_second: Spread,
@@ -52,16 +57,25 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut bare = runtime.block_on(bare(folder.path()));
 
-    let (mut per_second, mut bare_per_second, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
+    let (mut per_second, mut together_per_second, mut bare_per_second) = (Vec::new(), Vec::new(), Vec::new());
+    let mut times = Vec::new();
     for round in 0..bench.plan.repetitions {
         let start = Instant::now();
         for turn in round * writes..(round + 1) * writes {
-            let path = format!("/clusters/{}", cluster_id(turn * STRIDE % fleet.size));
             let asked = Instant::now();
-            connection.patch(&path, &replicas(turn)).unwrap().ok();
+            single(&mut connection, fleet.size, turn);
             times.push(asked.elapsed());
         }
         per_second.push(writes as f64 / start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for (writer, connection) in others.iter_mut().enumerate() {
+                let turns = (0..writes).map(move |turn| 1_000 + (round * writes + turn) * WRITERS + writer);
+                scope.spawn(move || turns.for_each(|turn| single(connection, fleet.size, turn)));
+            }
+        });
+        together_per_second.push((writes * WRITERS) as f64 / start.elapsed().as_secs_f64());
         let start = Instant::now();
         runtime.block_on(commit(&mut bare, writes, bytes));
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
@@ -74,11 +88,18 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         size: fleet.size,
         bytes,
         per_second: Spread::new(per_second),
+        together_per_second: Spread::new(together_per_second),
         median_ms: times.median(),
         p99_ms: times.p99(),
         bare_per_second: Spread::new(bare_per_second),
         bulk_ms,
     }
+}
+
+/// Patches one cluster.
+fn single(connection: &mut Connection, size: usize, turn: usize) {
+    let path = format!("/clusters/{}", cluster_id(turn * STRIDE % size));
+    connection.patch(&path, &replicas(turn)).unwrap().ok();
 }
 
 /// Patches all clusters in one change; milliseconds until it is acknowledged.
@@ -92,7 +113,7 @@ pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64
 }
 
 /// As durable as our log: a commit is on the disk.
-async fn bare(folder: &Path) -> SqliteConnection {
+pub(crate) async fn bare(folder: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new()
         .filename(folder.join("bare.db"))
         .create_if_missing(true)
@@ -106,7 +127,7 @@ async fn bare(folder: &Path) -> SqliteConnection {
     connection
 }
 
-async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
+pub(crate) async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
     let body = "x".repeat(bytes);
     for _ in 0..times {
         sqlx::query("INSERT INTO bare (body) VALUES (?)").bind(&body).execute(&mut *connection).await.unwrap();
@@ -116,6 +137,10 @@ async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
 impl Writes {
     fn ratio(&self) -> f64 {
         self.per_second.median / self.bare_per_second.median
+    }
+
+    fn together_ratio(&self) -> f64 {
+        self.together_per_second.median / self.bare_per_second.median
     }
 
     /// How many times as long as the patch of all clusters it takes to write them one by one.
@@ -133,11 +158,22 @@ impl Row for Writes {
     }
 
     fn heads() -> String {
-        let heads =
-            ["clusters", "bytes", "writes/s", "p50 ms", "p99 ms", "bare commits/s", "x", "all, ms", "x one by one"];
-        let [clusters, bytes, rate, p50, p99, bare, ratio, bulk, bulk_ratio] = heads;
+        let heads = [
+            "clusters",
+            "bytes",
+            "writes/s",
+            "p50 ms",
+            "p99 ms",
+            "bare commits/s",
+            "x",
+            "eight at once",
+            "x",
+            "all, ms",
+            "x one by one",
+        ];
+        let [clusters, bytes, rate, p50, p99, bare, ratio, together, together_ratio, bulk, bulk_ratio] = heads;
         format!(
-            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {bulk:>25} {bulk_ratio:>12}"
+            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
         )
     }
 
@@ -145,10 +181,11 @@ impl Row for Writes {
         let told =
             |spread: &Spread| format!("{} ({}-{})", grouped(spread.median), grouped(spread.min), grouped(spread.max));
         let (rate, bare, bulk) = (told(&self.per_second), told(&self.bare_per_second), told(&self.bulk_ms));
+        let together = told(&self.together_per_second);
         let Self { size, bytes, median_ms, p99_ms, .. } = self;
-        let (ratio, bulk_ratio) = (self.ratio(), self.bulk_ratio());
+        let (ratio, together_ratio, bulk_ratio) = (self.ratio(), self.together_ratio(), self.bulk_ratio());
         format!(
-            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
+            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
         )
     }
 
@@ -161,6 +198,9 @@ impl Row for Writes {
             "write_p99_ms": rounded(self.p99_ms),
             "bare_commits_per_second": self.bare_per_second.json(),
             "ratio": rounded(self.ratio()),
+            "writers_at_once": WRITERS,
+            "writes_per_second_at_once": self.together_per_second.json(),
+            "ratio_at_once": rounded(self.together_ratio()),
             "patch_of_all_ms": self.bulk_ms.json(),
             "one_by_one_ratio": rounded(self.bulk_ratio()),
         })
@@ -170,8 +210,14 @@ impl Row for Writes {
         if !is_main {
             return Vec::new();
         }
-        let writes = format!("durable writes/s at {} clusters, beside a bare SQLite loop", self.size);
+        let writes =
+            format!("durable writes/s at {} clusters, one after another, beside a bare SQLite loop", self.size);
+        let together = format!("the same, {WRITERS} at once");
         let bulk = format!("a patch of {} clusters, as many times as fast as one by one", self.size);
-        vec![Verdict::at_least(writes, self.ratio(), 0.5, "x"), Verdict::at_least(bulk, self.bulk_ratio(), 100.0, "x")]
+        vec![
+            Verdict::at_least(writes, self.ratio(), 0.5, "x"),
+            Verdict::at_least(together, self.together_ratio(), 0.5, "x"),
+            Verdict::at_least(bulk, self.bulk_ratio(), 100.0, "x"),
+        ]
     }
 }

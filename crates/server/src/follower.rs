@@ -118,12 +118,14 @@ impl Follower {
     /// could not be read at once is read in smaller pieces.
     async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
         let Some(here) = held.point().copied() else { return true };
-        if let Some(Prepared { change, fleet, .. }) = self.made(store, &here).await {
+        if let Some(Prepared { changes, fleet, .. }) = self.made(store, &here).await {
             // To hand this worker's tasks over to another takes longer than to publish what is small and in memory only.
-            let is_quick = change.writes.len() == 1 && !held.is_kept();
-            let advance = || held.advance(fleet, &[change], true, self.clock.now());
+            let is_quick = changes.iter().all(|change| change.writes.len() == 1) && !held.is_kept();
+            let advance = || held.advance(Arc::unwrap_or_clone(fleet), &changes, true, self.clock.now());
             let taken = if is_quick { advance() } else { block_in_place(advance) };
-            return self.taken(held, taken, true);
+            // Of several that were made meanwhile, the store may have told once.
+            let next = held.point().and_then(|here| self.log.prepared_for(here));
+            return self.taken(held, taken, true) && next.is_none_or(|(_, made)| !made);
         }
         let mut tail = pin!(store.changes_after(here.revision, *limit));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
@@ -151,7 +153,7 @@ impl Follower {
         true
     }
 
-    /// The change that this process has made at a point, with its picture.
+    /// The changes that this process has made at a point, with their picture.
     async fn made(&self, store: &dyn Store, here: &Point) -> Option<Prepared> {
         let (digest, made) = self.log.prepared_for(here)?;
         if !made {

@@ -24,6 +24,7 @@ mod openapi;
 mod pages;
 mod precondition;
 mod query;
+mod queue;
 mod retention;
 mod router;
 mod seeding;

@@ -1,20 +1,30 @@
 //! The server's hold on the log: the store, once the follower has opened it, and how far the picture has come.
 
-use std::sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError},
+};
 
 use fleet::Snapshot;
 use model::{Change, Digest, Point, Revision};
 use store::Store;
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::watch;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, queue::Queue};
 
-/// A change that this process is about to make, and the picture with it.
+/// Changes that this process is about to make, and the picture with them.
 pub(crate) struct Prepared {
-    pub(crate) change: Change,
-    pub(crate) fleet: Snapshot,
-    /// Whether the store is known to have it.
+    pub(crate) changes: Arc<[Change]>,
+    pub(crate) fleet: Arc<Snapshot>,
+    /// Whether the store is known to have them.
     made: bool,
+}
+
+impl Prepared {
+    /// Whether they end with the change of this digest.
+    fn ends_with(&self, digest: &Digest) -> bool {
+        self.changes.last().is_some_and(|last| last.digest == *digest)
+    }
 }
 
 /// The log, as handlers see it.
@@ -22,11 +32,11 @@ pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
     /// What this process appends, so that the follower need neither ask the store for it nor think it through again.
-    prepared: PlainMutex<Option<Prepared>>,
+    prepared: PlainMutex<VecDeque<Prepared>>,
     /// Turns true when the server stops: what would go on for ever ends then.
     closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
-    turn: Mutex<()>,
+    pub(crate) queue: Queue,
 }
 
 impl Default for Log {
@@ -36,7 +46,7 @@ impl Default for Log {
             published: watch::Sender::new(Revision::ZERO),
             prepared: PlainMutex::default(),
             closed: watch::Sender::new(false),
-            turn: Mutex::new(()),
+            queue: Queue::default(),
         }
     }
 }
@@ -53,33 +63,40 @@ impl Log {
         self.published.send_replace(revision);
     }
 
-    /// A change is on its way to the store.
-    pub(crate) fn prepare(&self, change: Change, fleet: Snapshot) {
-        *self.prepared() = Some(Prepared { change, fleet, made: false });
+    /// Changes are on their way to the store, after all others that are.
+    pub(crate) fn prepare(&self, changes: Arc<[Change]>, fleet: Arc<Snapshot>) {
+        self.prepared().push_back(Prepared { changes, fleet, made: false });
     }
 
-    /// The store has taken the change of this digest.
+    /// The store has taken the changes that end with this digest.
     pub(crate) fn made(&self, digest: &Digest) {
-        if let Some(prepared) = self.prepared().as_mut().filter(|it| it.change.digest == *digest) {
+        if let Some(prepared) = self.prepared().iter_mut().find(|it| it.ends_with(digest)) {
             prepared.made = true;
         }
     }
 
-    /// The digest of the change that is prepared for a point, and whether the store is known to have it. If it is not, and
-    /// the log is there, the change was made.
+    /// What is on its way may never arrive. If it has, the store says so.
+    pub(crate) fn lost(&self) {
+        self.prepared().clear();
+    }
+
+    /// The digest of the last change that is prepared for a point, and whether the store is known to have it. If it is not,
+    /// and the log is there, the changes were made.
     pub(crate) fn prepared_for(&self, point: &Point) -> Option<(Digest, bool)> {
         let mut prepared = self.prepared();
-        // What was seen by another way, or never was, is not kept.
-        drop(prepared.take_if(|it| it.change.revision <= point.revision));
-        prepared.as_ref().filter(|it| it.change.parent == point.digest).map(|it| (it.change.digest, it.made))
+        // What was seen by another way is not kept.
+        while prepared.pop_front_if(|it| it.fleet.revision() <= point.revision).is_some() {}
+        let prepared = prepared.front()?;
+        let follows = prepared.changes.first().is_some_and(|first| first.parent == point.digest);
+        follows.then(|| (prepared.fleet.point().digest, prepared.made))
     }
 
-    /// Takes what was prepared, if it is the change of this digest. It is kept for nobody else.
+    /// Takes what was prepared first, if it ends with the change of this digest.
     pub(crate) fn take_prepared(&self, digest: &Digest) -> Option<Prepared> {
-        self.prepared().take().filter(|it| it.change.digest == *digest)
+        self.prepared().pop_front_if(|it| it.ends_with(digest))
     }
 
-    fn prepared(&self) -> std::sync::MutexGuard<'_, Option<Prepared>> {
+    fn prepared(&self) -> std::sync::MutexGuard<'_, VecDeque<Prepared>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,11 +119,6 @@ impl Log {
     pub(crate) async fn closed(&self) {
         // The sender is part of this value, so it is not gone.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
-    }
-
-    /// Waits for one's turn to write.
-    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().await
     }
 
     /// Waits until the picture has come to a revision.

@@ -3,7 +3,8 @@
 //!
 //! Serializable without locks: the change is for the revision after the picture on which it was reviewed, and the store
 //! takes it only there. If another process was first, the edit is made anew on the newer picture; so concurrent edits
-//! never lose one another, and rules that span documents hold.
+//! never lose one another, and rules that span documents hold. Writers of this process think one after another, on what is
+//! on its way too, and go to the store together ([`Queue`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,10 +12,13 @@ use axum::http::{StatusCode, header::RETRY_AFTER};
 use fleet::{Draft, EditError, Objections, Snapshot, plan};
 use jiff::Timestamp;
 use model::{Digest, FieldError, Origin, Plan, Revision, Write};
-use store::AppendError;
-use tokio::sync::MutexGuard;
 
-use crate::{App, access::WriteAccess, failure::Failure};
+use crate::{
+    App,
+    access::WriteAccess,
+    failure::Failure,
+    queue::{Queue, Turn, Void},
+};
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
 const TRIES: u32 = 100;
@@ -63,10 +67,13 @@ pub(crate) async fn write<T>(
         // Nobody queues for a store that is away.
         app.sound()?;
     }
-    // A dry run is in nobody's way.
-    let _turn = if dry_run { None } else { Some(turn(app).await?) };
     for _ in 0..TRIES {
-        let fleet = app.snapshot()?;
+        // A dry run is in nobody's way.
+        let mut turn = if dry_run { None } else { Some(turn(app).await?) };
+        let newest = app.snapshot()?;
+        let ahead = turn.as_mut().and_then(|turn| turn.ahead_of(&newest));
+        let is_ahead = ahead.is_some();
+        let fleet = ahead.unwrap_or(newest);
         let think = || {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
@@ -76,49 +83,43 @@ pub(crate) async fn write<T>(
             Ok((change, next, value, plan))
         };
         // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
-        let thought = if about == About::OneCluster { think() } else { tokio::task::block_in_place(think) };
-        let (change, next, value, plan) = match thought {
-            Ok(thought) => thought,
-            // What is refused, or not there, on an old picture may be right on the newest.
-            Err(_) if !at_head(app, fleet.revision()).await? => continue,
-            Err(failure) => return Err(failure),
-        };
+        let thought: Result<_, Failure> =
+            if about == About::OneCluster { think() } else { tokio::task::block_in_place(think) };
+        let has_more_to_do = matches!(&thought, Ok((change, .., plan)) if plan.is_some() || !change.writes.is_empty());
+        if !has_more_to_do && !is_true(app, fleet.revision(), turn.take_if(|_| is_ahead)).await? {
+            continue;
+        }
+        let (change, next, value, plan) = thought?;
         if let Some(plan) = plan {
             return Ok(Outcome::Planned(Box::new(plan)));
         }
-        if change.writes.is_empty() {
-            if at_head(app, fleet.revision()).await? {
-                return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
-            }
+        let Some(turn) = turn.filter(|_| !change.writes.is_empty()) else {
+            return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
+        };
+        app.sound()?;
+        let (revision, writes) = (change.revision, change.writes.clone());
+        if !came_of(app, turn.make(change, next).await).await? {
             continue;
         }
-        app.sound()?;
-        app.log.prepare(change.clone(), next);
-        match app.log.store()?.append(&change).await {
-            Ok(()) => {
-                app.log.made(&change.digest);
-                reach(app, change.revision)
-                    .await
-                    .map_err(|failure| not_visible(change.revision).because(failure.cause()))?;
-                let fleet = app.snapshot()?;
-                return Ok(Outcome::Done(Done { revision: change.revision, fleet, writes: change.writes, value }));
-            }
-            Err(AppendError::Conflict { head }) if head.revision > fleet.revision() => {
-                reach(app, head.revision).await?;
-            }
-            // Nobody was first: the database could not tell, and can be asked again.
-            Err(AppendError::Conflict { head }) if head == *fleet.point() => {}
-            Err(AppendError::Conflict { head }) => return Err(Failure::store_diverged(&head)),
-            Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
-        }
+        reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
+        app.log.queue.settled(revision);
+        return Ok(Outcome::Done(Done { revision, fleet: app.snapshot()?, writes, value }));
     }
     let detail = "too many others write at the same time";
     Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY))
 }
 
-/// Whether the picture is at the head of the log; if not, waits until it has caught up. That there is nothing to do, or
-/// that something may not be done, can only be said of the newest picture.
-async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
+/// Whether what was thought on a picture holds: that there is nothing to do, or that something may not be done. It holds on the
+/// newest picture; if this was not, waits until that is there. Of a picture that is still on its way (`ahead`) it is known
+/// when it has arrived: then it was the newest, after the request had come.
+async fn is_true(app: &App, revision: Revision, ahead: Option<Turn<'_>>) -> Result<bool, Failure> {
+    if let Some(ahead) = ahead {
+        let arrived = came_of(app, ahead.wait_for_others().await).await?;
+        if arrived {
+            reach(app, revision).await?;
+        }
+        return Ok(arrived);
+    }
     app.sound()?;
     let head =
         app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?.head.revision;
@@ -126,9 +127,18 @@ async fn at_head(app: &App, revision: Revision) -> Result<bool, Failure> {
     Ok(head == revision)
 }
 
-/// Waits for one's turn to write.
-async fn turn(app: &App) -> Result<MutexGuard<'_, ()>, Failure> {
-    tokio::time::timeout(PATIENCE, app.log.turn())
+/// Whether what was on its way has arrived; if it may be tried again, waits until there is a newer picture.
+async fn came_of(app: &App, told: Result<(), Void>) -> Result<bool, Failure> {
+    match told {
+        Ok(()) => Ok(true),
+        Err(Void::Again(newest)) => reach(app, newest).await.map(|()| false),
+        Err(Void::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Waits for one's turn to think.
+async fn turn(app: &App) -> Result<Turn<'_>, Failure> {
+    tokio::time::timeout(PATIENCE, Queue::turn(&app.log))
         .await
         .map_err(|_| Failure::store_unavailable().because("the writers before it wait"))
 }

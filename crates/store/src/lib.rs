@@ -14,7 +14,7 @@ mod postgres;
 pub mod seed;
 mod sqlite;
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -110,10 +110,16 @@ pub trait Store: Send + Sync {
     /// Where the log begins and ends.
     async fn ends(&self) -> Result<Ends, StoreError>;
 
-    /// Appends a change if it comes directly after the head and follows on what led to it, durably and whole; else fails
-    /// with [`AppendError::Conflict`] and has done nothing. Compare-and-swap: of several writers of one revision, one
-    /// wins.
-    async fn append(&self, change: &Change) -> Result<(), AppendError>;
+    /// Appends changes, each of which follows on the one before it, if the first comes directly after the head and follows
+    /// on what led to it: durably, and all of them whole; else fails with [`AppendError::Conflict`] and has done nothing.
+    /// Compare-and-swap: of several writers of one revision, one wins. To make several changes durable takes hardly longer
+    /// than to make one.
+    async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError>;
+
+    /// Appends one change.
+    async fn append(&self, change: &Change) -> Result<(), AppendError> {
+        self.append_all(slice::from_ref(change)).await
+    }
 
     /// At most `limit` changes after a revision.
     async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError>;

@@ -110,13 +110,17 @@ impl Store for MemoryStore {
         Ok(Ends { horizon: log.horizon, head: log.head() })
     }
 
-    async fn append(&self, change: &Change) -> Result<(), AppendError> {
+    async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
         let mut log = self.log();
         let head = log.head();
-        if (change.revision, change.parent) != (head.revision.next(), head.digest) {
-            return Err(AppendError::Conflict { head });
+        let mut end = head;
+        for change in changes {
+            if (change.revision, change.parent) != (end.revision.next(), end.digest) {
+                return Err(AppendError::Conflict { head });
+            }
+            end = end.after(change);
         }
-        log.changes.push(change.clone());
+        log.changes.extend_from_slice(changes);
         drop(log);
         self.appended.notify_one();
         Ok(())

@@ -104,9 +104,9 @@ impl Store for PostgresStore {
         self.read(|connection| Box::pin(log::ends(connection))).await
     }
 
-    async fn append(&self, change: &Change) -> Result<(), AppendError> {
+    async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
         let mut work = self.connections.begin(Purpose::Write).await?;
-        if !within(work.deadline, append::write(&mut work, change)).await? {
+        if !within(work.deadline, append::write(&mut work, changes)).await? {
             self.connections.roll_back(work).await?;
             return Err(AppendError::Conflict { head: self.ends().await?.head });
         }

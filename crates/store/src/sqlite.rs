@@ -103,9 +103,9 @@ impl Store for SqliteStore {
         log::ends(&mut *self.reader.begin().await?).await
     }
 
-    async fn append(&self, change: &Change) -> Result<(), AppendError> {
+    async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
         let mut work = self.connect().await?;
-        let appended = append::write(&mut work.connection, change).await?;
+        let appended = append::write(&mut work.connection, changes).await?;
         let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
         work.done = true;
         if let Some(Ends { head, .. }) = ends {

@@ -144,6 +144,7 @@ fn a_stop_lets_requests_finish_and_ends_the_process_with_success() {
         let mut first = [0; 12];
         idle.read_exact(&mut first).unwrap();
         let mut silent = TcpStream::connect(server.address()).unwrap();
+        silent.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         server.signal(signal);
         let mut rest = String::new();
         idle.read_to_string(&mut rest).unwrap();

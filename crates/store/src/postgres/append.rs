@@ -15,10 +15,21 @@ macro_rules! column {
     };
 }
 
-/// Writes a change; says false, having done nothing, where it does not come directly after the head. Whoever moves the
-/// head has its row; others wait for it and then find that it is not where they saw it.
-pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    let rows = rows::WriteRow::of(&change.writes, (0..).map(|position| (change.revision, position)));
+/// Writes changes, one after another; says false where one does not come directly after the head, and whoever began the
+/// transaction gives it up. Whoever moves the head has its row; others wait for it and then find that it is not where they
+/// saw it.
+pub(super) async fn write(connection: &mut Connection, changes: &[Change]) -> Result<bool, StoreError> {
+    for change in changes {
+        if !append(connection, change).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn append(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
+    let rows = change.writes.iter().enumerate().map(|(at, write)| rows::WriteRow::of(write, change.revision, at));
+    let rows: Vec<_> = rows.collect();
     let append = query(
         "WITH w AS MATERIALIZED (
              SELECT * FROM unnest($10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])
@@ -65,14 +76,17 @@ pub(super) async fn write(connection: &mut Connection, change: &Change) -> Resul
     Ok(true)
 }
 
-pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
+pub(super) async fn insert_writes(
+    connection: &mut Connection,
+    rows: Vec<rows::WriteRow<'_>>,
+) -> Result<(), StoreError> {
     let insert = query(
         "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])",
     )
     .bind(column!(rows, revision))
     .bind(column!(rows, position));
-    bind_content(insert, rows).execute(connection).await?;
+    bind_content(insert, &rows).execute(connection).await?;
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 //!
 //! One text, compiled for each of them: `super` says what a connection, a row and a query are there.
 
+use std::slice;
+
 use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
@@ -331,7 +333,8 @@ pub(super) async fn restore(
         let writes = documents.iter().map(|it| Write { kind: it.kind.clone(), id: it.id.clone(), op: it.op() });
         let writes: Vec<_> = writes.collect();
         let places = (at * CHUNK..).zip(documents).map(|(position, document)| (document.revision, position));
-        append::insert_writes(connection, &rows::WriteRow::of(&writes, places)).await?;
+        let rows = writes.iter().zip(places).map(|(write, (revision, at))| rows::WriteRow::of(write, revision, at));
+        append::insert_writes(connection, rows.collect()).await?;
     }
     query(
         "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
@@ -342,7 +345,7 @@ pub(super) async fn restore(
     let mut head = base.point;
     for change in changes {
         let change = change?;
-        if !append::write(connection, &change).await? {
+        if !append::write(connection, slice::from_ref(&change)).await? {
             return Err(RestoreError::Archive(format!("change {} does not follow on {head}", change.revision)));
         }
         head = head.after(&change);

@@ -22,21 +22,18 @@ pub(super) struct WriteRow<'a> {
 }
 
 impl<'a> WriteRow<'a> {
-    /// The rows of writes that stand at these revisions and positions.
-    pub(super) fn of(writes: &'a [Write], places: impl Iterator<Item = (Revision, usize)>) -> Vec<Self> {
-        let row = |(write, (revision, position)): (&'a Write, (Revision, usize))| {
-            let body = write.op.body().map(Body::text);
-            Self {
-                revision: number(revision.0),
-                position: number(position as u64),
-                kind: write.kind.as_str(),
-                id: write.id.as_str(),
-                op: write.op.name(),
-                checksum: checksum(&write.kind, &write.id, body.as_deref()),
-                body,
-            }
-        };
-        writes.iter().zip(places).map(row).collect()
+    /// The row of a write that stands at this revision and position.
+    pub(super) fn of(write: &'a Write, revision: Revision, position: usize) -> Self {
+        let body = write.op.body().map(Body::text);
+        Self {
+            revision: number(revision.0),
+            position: number(position as u64),
+            kind: write.kind.as_str(),
+            id: write.id.as_str(),
+            op: write.op.name(),
+            checksum: checksum(&write.kind, &write.id, body.as_deref()),
+            body,
+        }
     }
 }
 

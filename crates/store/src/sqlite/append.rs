@@ -2,9 +2,9 @@
 //!
 //! Each statement is a message to the thread on which SQLite works and one back, and for a handful of them these would take
 //! longer than the commit. So all that a write needs stands in a trigger, which every connection that writes brings along.
-//! A change of one document is one statement: it is done as a whole, durably, or not at all.
+//! Changes of a few documents are one statement: it is done as a whole, durably, or not at all.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use model::{Change, Write};
 use sqlx::error::DatabaseError as _;
@@ -42,74 +42,74 @@ pub(super) const TRIGGER: &str = "
         DELETE FROM fleet_documents WHERE NEW.op = 'remove' AND kind = NEW.kind AND id = NEW.id;
     END;";
 
-/// Inserts one write, and several.
-static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
-static SEVERAL: LazyLock<String> = LazyLock::new(|| insert(ROWS));
-
-/// How many are several: enough to forget the messages, and few enough that polls are answered meanwhile.
+/// How many rows a statement takes: enough to forget the messages, and few enough that polls are answered meanwhile.
 const ROWS: usize = 25;
 
-/// Nine parameters say what is known of the change, and six each write.
-fn insert(writes: usize) -> String {
-    let row = |write: usize| {
-        let numbers = (1..=9).chain((10..16).map(|column| column + 6 * write));
-        format!("({})", numbers.map(|number| format!("${number}")).collect::<Vec<_>>().join(", "))
-    };
-    format!(
-        "INSERT INTO fleet_append (revision, epoch, overrules, parent, digest, at, actor, reason, request_id,
-         position, kind, id, op, body, checksum) VALUES {}",
-        (0..writes).map(row).collect::<Vec<_>>().join(", ")
-    )
+/// The statements that insert up to so many rows.
+static INSERTS: [OnceLock<String>; ROWS + 1] = [const { OnceLock::new() }; ROWS + 1];
+
+fn insert(rows: usize) -> &'static str {
+    const COLUMNS: usize = 15;
+    INSERTS[rows.min(ROWS)].get_or_init(|| {
+        let row = format!("({})", vec!["?"; COLUMNS].join(", "));
+        format!(
+            "INSERT INTO fleet_append (revision, epoch, overrules, parent, digest, at, actor, reason, request_id,
+             position, kind, id, op, body, checksum) VALUES {}",
+            vec![row; rows.min(ROWS)].join(", ")
+        )
+    })
 }
 
-/// Writes a change; says false, having done nothing, where it does not come directly after the head.
-pub(super) async fn write(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    let (first, others) = pieces(&change.writes);
-    if others.is_empty() {
-        return append(connection, change, 0, first).await;
+/// A row for the view: a write of a change, at its position; or that a change writes nothing.
+type Row<'a> = (&'a Change, usize, Option<&'a Write>);
+
+/// Writes changes; says false, having done nothing, where the first does not come directly after the head.
+pub(super) async fn write(connection: &mut Connection, changes: &[Change]) -> Result<bool, StoreError> {
+    let rows: Vec<_> = changes.iter().flat_map(rows_of).collect();
+    let mut pieces = rows.chunks(ROWS);
+    let Some(first) = pieces.next() else { return Ok(true) };
+    if pieces.len() == 0 {
+        return append(connection, first).await;
     }
-    sqlx::raw_sql("SAVEPOINT change").execute(&mut *connection).await?;
-    let follows = append(connection, change, 0, first).await?;
+    sqlx::raw_sql("SAVEPOINT changes").execute(&mut *connection).await?;
+    let follows = append(connection, first).await?;
     if follows {
-        let mut position = first.len();
-        for piece in others {
+        for piece in pieces {
             // What is missing a piece must not stay; whoever began the transaction gives it up.
-            if !append(connection, change, position, piece).await? {
-                return Err(StoreError::Unavailable(format!("it did not take all of change {}", change.revision)));
+            if !append(connection, piece).await? {
+                return Err(StoreError::Unavailable("it did not take all of a change".to_owned()));
             }
-            position += piece.len();
         }
     }
-    sqlx::raw_sql("RELEASE change").execute(&mut *connection).await?;
+    sqlx::raw_sql("RELEASE changes").execute(&mut *connection).await?;
     Ok(follows)
 }
 
-/// The writes of a change, in pieces that a statement takes: the first one, and all others.
-fn pieces(writes: &[Write]) -> (&[Write], Vec<&[Write]>) {
-    let several = writes.chunks_exact(ROWS);
-    let mut all = several.clone().chain(several.remainder().chunks(1));
-    (all.next().unwrap_or_default(), all.collect())
+fn rows_of(change: &Change) -> impl Iterator<Item = Row<'_>> {
+    let nothing = change.writes.is_empty().then_some((change, 0, None));
+    change.writes.iter().enumerate().map(move |(position, write)| (change, position, Some(write))).chain(nothing)
 }
 
-/// Inserts a piece of a change; says false if it does not follow on the head.
-async fn append(
-    connection: &mut Connection,
-    change: &Change,
-    position: usize,
-    writes: &[Write],
-) -> Result<bool, StoreError> {
-    let insert = if writes.len() > 1 { &SEVERAL } else { &ONE };
-    let insert = rows::bind_change(query(insert.as_str()).bind(rows::number(change.revision.0)), change);
-    let rows = rows::WriteRow::of(writes, (position..).map(|position| (change.revision, position)));
-    let mut insert = rows.iter().fold(insert, bind_write);
-    if rows.is_empty() {
-        insert = insert.bind(0).bind(None::<&str>).bind(None::<&str>).bind(None::<&str>).bind(None::<&str>).bind(0);
-    }
+/// Inserts rows; says false if they do not follow on the head.
+async fn append(connection: &mut Connection, rows: &[Row<'_>]) -> Result<bool, StoreError> {
+    let insert = rows.iter().fold(query(insert(rows.len())), |insert, (change, position, write)| {
+        let insert = insert.bind(rows::number(change.revision.0));
+        // The first row of a change says all that is known of it.
+        let insert = if *position == 0 { rows::bind_change(insert, change) } else { bind_nothing(insert, 8) };
+        match write {
+            Some(write) => bind_write(insert, rows::WriteRow::of(write, change.revision, *position)),
+            None => bind_nothing(insert.bind(0), 5),
+        }
+    });
     match insert.execute(connection).await {
         Ok(_) => Ok(true),
         Err(sqlx::Error::Database(error)) if is_refused(error.downcast_ref()) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+fn bind_nothing(query: Query<'_>, columns: usize) -> Query<'_> {
+    (0..columns).fold(query, |query, _| query.bind(None::<&str>))
 }
 
 /// Whether it was the trigger that did not want it.
@@ -118,13 +118,16 @@ fn is_refused(error: &SqliteError) -> bool {
     error.code().is_some_and(|code| code == CONSTRAINT_TRIGGER)
 }
 
-fn bind_write<'q>(query: Query<'q>, row: &'q rows::WriteRow<'_>) -> Query<'q> {
+fn bind_write<'q>(query: Query<'q>, row: rows::WriteRow<'q>) -> Query<'q> {
     let rows::WriteRow { position, kind, id, op, body, checksum, .. } = row;
-    query.bind(position).bind(*kind).bind(*id).bind(*op).bind(body.as_deref()).bind(checksum)
+    query.bind(position).bind(kind).bind(id).bind(op).bind(body).bind(checksum)
 }
 
 /// Writes what changes once wrote, and nothing else.
-pub(super) async fn insert_writes(connection: &mut Connection, rows: &[rows::WriteRow<'_>]) -> Result<(), StoreError> {
+pub(super) async fn insert_writes(
+    connection: &mut Connection,
+    rows: Vec<rows::WriteRow<'_>>,
+) -> Result<(), StoreError> {
     for row in rows {
         let insert = query(
             "INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)

@@ -316,6 +316,41 @@ async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>
     assert_eq!(store.load().await.unwrap().documents, []);
 }
 
+async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
+    append(&*store, &[("a", put("0"))]).await;
+    // With few writes and with many, with one that writes nothing and with documents that are written again.
+    let many: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
+    let many: Vec<_> = many.iter().map(|id| (id.as_str(), put("{}"))).collect();
+    let groups: [&[&[(&str, Op)]]; 3] = [
+        &[&[("a", put("1"))], &[("a", put("2")), ("b", put("3"))], &[("b", Op::Remove)]],
+        &[&[], &[("c", put("4"))], &[]],
+        &[&[("d", put("5"))], &many, &[("d", Op::Remove), ("n7", put("6"))]],
+    ];
+    for group in groups {
+        let here = head(&*store).await;
+        let mut changes = Vec::new();
+        let mut end = here;
+        for writes in group {
+            changes.push(change(&end, writes));
+            end = end.after(changes.last().unwrap());
+        }
+        let before = store.load().await.unwrap();
+        let late = store.append_all(&changes[1..]).await;
+        assert!(matches!(late, Err(AppendError::Conflict { head }) if head == here), "{late:?}");
+        let gap = store.append_all(&[changes[0].clone(), changes[2].clone()]).await;
+        assert!(gap.is_err(), "they do not follow on one another: {gap:?}");
+        assert_eq!(store.load().await.unwrap(), before, "nothing of it stays");
+        store.append_all(&changes).await.unwrap();
+        let tail = store.changes_after(here.revision, 10).await.unwrap();
+        assert_eq!((tail.head, tail.changes), (end, changes));
+    }
+    let picture = store.load().await.unwrap();
+    assert_eq!(picture.documents.len(), 2 + 60);
+    assert!(picture.documents.contains(&document("a", 3, State::Live, "2")));
+    store.append_all(&[]).await.unwrap();
+    assert_eq!(head(&*store).await, picture.point, "no change is no change");
+}
+
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
         mod memory {
@@ -366,6 +401,7 @@ promises!(
     the_picture_is_the_sum_of_the_log,
     a_change_holds_ten_thousand_writes,
     a_change_of_any_size_is_taken_whole_or_not_at_all,
+    several_changes_are_taken_all_or_none,
     the_past_can_be_read,
     the_audit_trail_is_filtered_and_paged,
     pruning_forgets_the_past_and_never_the_present,
