@@ -91,6 +91,11 @@ fn said(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
 }
 
+/// Lets the disks take what was written: they would else take it while something is measured.
+pub(crate) fn settle() {
+    assert!(Command::new("sync").status().unwrap().success(), "the disks do not take what was written");
+}
+
 /// Where builds are, which is more likely a disk than /tmp is.
 pub(crate) fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()

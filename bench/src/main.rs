@@ -90,6 +90,7 @@ fn main() -> ExitCode {
     let mut report = Report::new();
     for (name, run) in SECTIONS.iter().filter(|(name, _)| bench.plan.has(name)) {
         eprintln!("bench: {name}");
+        machine::settle();
         report.add(name, run(&bench));
     }
     report.tell(&bench);

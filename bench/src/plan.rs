@@ -28,7 +28,7 @@ impl Plan {
             }
         }
         let sizes = if smoke { vec![100, 1_000] } else { vec![100, 1_000, 10_000, 100_000] };
-        let (main, repetitions) = if smoke { (1_000, 1) } else { (10_000, 5) };
+        let (main, repetitions) = if smoke { (1_000, 1) } else { (10_000, 7) };
         Ok(Self { smoke, sections, sizes, main, repetitions })
     }
 

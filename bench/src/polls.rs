@@ -13,7 +13,7 @@ use crate::{
     Bench,
     figures::{Spread, grouped, rounded},
     fleet::{TYPES, cluster_dns},
-    machine::Core,
+    machine::{self, Core},
     nginx::Nginx,
     picture,
     plan::Plan,
@@ -100,6 +100,8 @@ impl Pair {
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let pairs: Vec<_> = bench.fleets.iter().map(|fleet| Pair::start(bench, fleet)).collect();
+    // The files of nginx are many.
+    machine::settle();
     let mut rows = Vec::new();
     let full = [(true, false), (true, true), (false, false), (false, true)].map(|(kept, gzip)| (kept, gzip, false));
     for (kept, gzip, paused) in full.into_iter().chain([(true, false, true)]) {

@@ -121,7 +121,9 @@ impl Row for Alone {
         let (rate, bare) = (grouped(self.per_second.median), grouped(self.bare_per_second.median));
         let (load, sqlite, bulk) = (self.load.median, self.sqlite.median, self.bulk.median);
         let (size, load_ratio, ratio) = (self.size, self.load_ratio(), self.ratio());
-        format!("{size:>8} {load:>14.1} {sqlite:>8.1} {load_ratio:>6.2} {rate:>10} {bare:>15} {ratio:>5.2} {bulk:>10.0}")
+        format!(
+            "{size:>8} {load:>14.1} {sqlite:>8.1} {load_ratio:>6.2} {rate:>10} {bare:>15} {ratio:>5.2} {bulk:>10.0}"
+        )
     }
 
     fn json(&self) -> Value {
