@@ -27,6 +27,10 @@ pub(crate) const STRIDE: usize = 7_919;
 /// How many write at once.
 const WRITERS: usize = 8;
 
+/// Where the turns of those who write at once begin, and those of patches of all. What was written before is no change.
+const OTHERS: usize = 100_000;
+const ALL: usize = 1_000_000;
+
 struct Writes {
     size: usize,
     /// Bytes of a cluster's document.
@@ -71,7 +75,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         let start = Instant::now();
         thread::scope(|scope| {
             for (writer, connection) in others.iter_mut().enumerate() {
-                let turns = (0..writes).map(move |turn| 1_000 + (round * writes + turn) * WRITERS + writer);
+                let turns = (0..writes).map(move |turn| OTHERS + (round * writes + turn) * WRITERS + writer);
                 scope.spawn(move || turns.for_each(|turn| single(connection, fleet.size, turn)));
             }
         });
@@ -81,7 +85,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
     }
     let bulk_ms =
-        (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, 10_000 + turn));
+        (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, ALL + turn));
     let bulk_ms = Spread::new(bulk_ms);
     let times = Times::new(times);
     Writes {

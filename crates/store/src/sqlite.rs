@@ -14,18 +14,20 @@ mod open;
 mod rows;
 #[path = "sql/schema.rs"]
 mod schema;
+mod writer;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
     SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
-    pool::PoolConnection,
     sqlite::{SqliteArguments, SqliteError, SqliteRow as Row},
 };
 use tokio::sync::Notify;
 
 use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
+
+use writer::{Work, Writer};
 
 pub use dsn::{InvalidDsn, SqliteDsn};
 
@@ -46,49 +48,25 @@ fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
 #[derive(Debug)]
 pub struct SqliteStore {
     reader: SqlitePool,
-    /// One connection: writers of this process queue here instead of at SQLite's lock. None where the file was opened
-    /// for reading only.
-    writer: Option<SqlitePool>,
+    /// None where the file was opened for reading only.
+    writer: Option<Writer>,
     place: open::Place,
     appended: Notify,
 }
 
 impl SqliteStore {
     /// Begins to write, with the lock that all writers of the file share.
-    async fn write(&self) -> Result<Work, StoreError> {
+    async fn write(&self) -> Result<Work<'_>, StoreError> {
         let mut work = self.connect().await?;
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *work.connection).await?;
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut work.connection).await?;
         Ok(work)
     }
 
     /// Takes the connection that writes.
-    async fn connect(&self) -> Result<Work, StoreError> {
+    async fn connect(&self) -> Result<Work<'_>, StoreError> {
         self.place.check()?;
         let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
-        Ok(Work { connection: self.writer.as_ref().ok_or_else(read_only)?.acquire().await?, done: false })
-    }
-}
-
-/// Work that writes. Dropped, it never was: a connection on which something failed is thrown away, since a failure
-/// such as a full disk leaves it in a state that nobody knows.
-struct Work {
-    connection: PoolConnection<Sqlite>,
-    done: bool,
-}
-
-impl Work {
-    async fn end(mut self, how: &'static str) -> Result<(), StoreError> {
-        sqlx::raw_sql(how).execute(&mut *self.connection).await?;
-        self.done = true;
-        Ok(())
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        if !self.done {
-            self.connection.close_on_drop();
-        }
+        self.writer.as_ref().ok_or_else(read_only)?.take().await
     }
 }
 
@@ -107,7 +85,7 @@ impl Store for SqliteStore {
         let mut work = self.connect().await?;
         let appended = append::write(&mut work.connection, changes).await?;
         let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
-        work.done = true;
+        work.done();
         if let Some(Ends { head, .. }) = ends {
             return Err(AppendError::Conflict { head });
         }
@@ -152,22 +130,23 @@ impl Store for SqliteStore {
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
         let mut work = self.write().await?;
         let pruned = log::prune(&mut work.connection, horizon).await?;
-        work.end("COMMIT").await?;
+        work.commit().await?;
         Ok(pruned)
     }
 
     async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
         let mut work = self.write().await?;
         let head = log::restore(&mut work.connection, base, changes, replace).await?;
-        work.end("COMMIT").await?;
+        work.commit().await?;
         Ok(head)
     }
 
     async fn close(&self) {
         self.reader.close().await;
-        // The last connection to close moves the write-ahead log into the file.
-        if let Some(writer) = &self.writer {
-            writer.close().await;
+        if let Some(writer) = &self.writer
+            && let Err(error) = writer.close().await
+        {
+            tracing::warn!("the file was not closed as it should be: {error}");
         }
     }
 

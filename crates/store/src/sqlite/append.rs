@@ -31,8 +31,8 @@ pub(super) const TRIGGER: &str = "
         INSERT INTO fleet_writes (revision, position, kind, id, op, body, checksum)
         SELECT NEW.revision, NEW.position, NEW.kind, NEW.id, NEW.op, NEW.body, NEW.checksum WHERE NEW.kind IS NOT NULL;
 
-        UPDATE fleet_log SET documents = documents + (NEW.op <> 'remove')
-        - EXISTS (SELECT 1 FROM fleet_documents WHERE kind = NEW.kind AND id = NEW.id) WHERE NEW.kind IS NOT NULL;
+        UPDATE fleet_log SET documents = documents + iif(NEW.op = 'remove', -1, 1) WHERE NEW.kind IS NOT NULL
+        AND (NEW.op = 'remove') = EXISTS (SELECT 1 FROM fleet_documents WHERE kind = NEW.kind AND id = NEW.id);
 
         INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
         SELECT NEW.kind, NEW.id, NEW.revision, NEW.op, NEW.body, NEW.checksum WHERE NEW.op <> 'remove'

@@ -6,20 +6,20 @@
 use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
 use sqlx::{
-    ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool,
+    ConnectOptions as _, Connection as _,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Notify;
 
 use super::{
-    SqliteStore, append,
+    SqliteStore,
     dsn::{Mode, SqliteDsn},
     log, schema,
+    writer::Writer,
 };
 use crate::StoreError;
 
@@ -29,8 +29,9 @@ const APPLICATION_ID: i64 = 0x6672_7331;
 /// How long a writer waits for another process to finish its commit.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// After so many steps of its machine, SQLite looks up from its work: some tens of microseconds.
-const STEPS: i32 = 200;
+/// How many rows SQLite may be ahead of who reads them: more than are understood at once, so that its thread neither waits
+/// for the reader nor wakes it for every row.
+const AHEAD: usize = 256;
 
 impl SqliteStore {
     /// Opens the file and, unless for reading only, brings its tables up to date.
@@ -60,7 +61,7 @@ impl SqliteStore {
             Mode::ReadWrite | Mode::Create => Some(writer(options.clone()).await?),
         };
         // Readers go through everything once, or look at the end of the log: 512 KiB are plenty.
-        let reader = pool(2).connect_with(options.pragma("cache_size", "-512")).await?;
+        let reader = pool(2).connect_with(options.pragma("cache_size", "-512").row_buffer_size(AHEAD)).await?;
         let place = Place { path: path.to_owned(), inode: inode(path).map_err(io)? };
         Ok(Self { reader, writer, place, appended: Notify::new() })
     }
@@ -112,30 +113,19 @@ async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+async fn writer(options: SqliteConnectOptions) -> Result<Writer, StoreError> {
     // For new files: three documents of a usual cluster fill a page of this size, where only one would fit into half of it.
     let options = options.page_size(8_192);
-    let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-    let writer = pool(1).after_connect(|connection, _| Box::pin(prepare(connection))).connect_with(options).await?;
+    let writer = Writer::new(options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full));
+    let mut work = writer.take().await?;
     // PRAGMA takes no parameters; the number is APPLICATION_ID.
-    sqlx::query("PRAGMA application_id = 0x66727331").execute(&writer).await?;
-    let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query("PRAGMA application_id = 0x66727331").execute(&mut work.connection).await?;
+    let mut transaction = work.connection.begin_with("BEGIN IMMEDIATE").await?;
     if !schema::is_current(&mut transaction).await? {
         schema::migrate(&mut transaction).await?;
         log::begin(&mut transaction).await?;
-        transaction.commit().await?;
     }
+    transaction.commit().await?;
+    work.done();
     Ok(writer)
-}
-
-/// Makes a connection ready to write.
-async fn prepare(connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    sqlx::raw_sql(append::TRIGGER).execute(&mut *connection).await?;
-    // Whoever waits for this core goes first: a change of a whole fleet keeps it busy for a second.
-    let go_on = || {
-        thread::yield_now();
-        true
-    };
-    connection.lock_handle().await?.set_progress_handler(STEPS, go_on);
-    Ok(())
 }
