@@ -1,5 +1,5 @@
 //! The store by itself, in this process: the same rows and the same changes, with no server around it and no thought. What
-//! stands on it cannot be faster, so where it misses an aim this says how much of that is its own.
+//! stands on it cannot be faster with one change after another, so where it misses an aim this says how much is its own.
 
 use std::{fs, time::Instant};
 
@@ -105,7 +105,8 @@ impl Alone {
 }
 
 impl Row for Alone {
-    const TITLE: &'static str = "The store by itself, without a server: what stands on it cannot be faster";
+    const TITLE: &'static str =
+        "The store by itself, one change after another, without a server: what stands on it cannot be faster";
 
     fn size(&self) -> usize {
         self.size
