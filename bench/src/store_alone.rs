@@ -46,7 +46,7 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     let mut head = picture.point;
     let clusters: Vec<_> = picture.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
     let bytes = clusters[0].body.text().len();
-    let mut bare = writes::bare(folder.path()).await;
+    let bare = writes::bare(folder.path());
 
     let (mut load, mut sqlite) = (Vec::new(), Vec::new());
     let (mut per_second, mut bare_per_second, mut bulk) = (Vec::new(), Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
         }
         per_second.push(commits as f64 / start.elapsed().as_secs_f64());
         let start = Instant::now();
-        writes::commit(&mut bare, commits, bytes).await;
+        writes::commit(&bare, commits, bytes);
         bare_per_second.push(commits as f64 / start.elapsed().as_secs_f64());
     }
     for _ in 0..bench.plan.bulk_repetitions(fleet.size) {

@@ -3,11 +3,8 @@
 
 use std::{path::Path, thread, time::Instant};
 
+use rusqlite::Connection as Sqlite;
 use serde_json::{Value, json};
-use sqlx::{
-    ConnectOptions as _, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
 
 use crate::{
     Bench,
@@ -58,8 +55,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let (server, folder) = fleet.serve_changes(&bench.machine, Core::Any);
     let mut connection = server.connect();
     let bytes = connection.get(&format!("/clusters/{}", cluster_id(0)), "").unwrap().ok().body.len();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut bare = runtime.block_on(bare(folder.path()));
+    let bare = bare(folder.path());
 
     let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
     let (mut per_second, mut together_per_second, mut bare_per_second) = (Vec::new(), Vec::new(), Vec::new());
@@ -81,7 +77,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         });
         together_per_second.push((writes * WRITERS) as f64 / start.elapsed().as_secs_f64());
         let start = Instant::now();
-        runtime.block_on(commit(&mut bare, writes, bytes));
+        commit(&bare, writes, bytes);
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
     }
     let bulk_ms =
@@ -117,24 +113,18 @@ pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64
 }
 
 /// As durable as our log: a commit is on the disk.
-pub(crate) async fn bare(folder: &Path) -> SqliteConnection {
-    let options = SqliteConnectOptions::new()
-        .filename(folder.join("bare.db"))
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full);
-    let mut connection = options.connect().await.unwrap();
-    sqlx::query("CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT")
-        .execute(&mut connection)
-        .await
-        .unwrap();
+pub(crate) fn bare(folder: &Path) -> Sqlite {
+    let connection = Sqlite::open(folder.join("bare.db")).unwrap();
+    let statements = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
+    connection.execute_batch(statements).unwrap();
     connection
 }
 
-pub(crate) async fn commit(connection: &mut SqliteConnection, times: usize, bytes: usize) {
+pub(crate) fn commit(connection: &Sqlite, times: usize, bytes: usize) {
     let body = "x".repeat(bytes);
     for _ in 0..times {
-        sqlx::query("INSERT INTO bare (body) VALUES (?)").bind(&body).execute(&mut *connection).await.unwrap();
+        connection.prepare_cached("INSERT INTO bare (body) VALUES (?)").unwrap().execute([&body]).unwrap();
     }
 }
 

@@ -9,13 +9,12 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Point, Registry};
 use store::{Store, StoreError, Tail};
-use tokio::{task::block_in_place, time::timeout};
+use tokio::{sync::Mutex, task::block_in_place, time::timeout};
 
 use crate::{
     Clock, Keep, Log, Status, StoreStatus,
     config::Backend,
     held::Held,
-    log::Prepared,
     pages,
     seeding::{self, SeedingError},
 };
@@ -76,7 +75,7 @@ impl Follower {
     pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
         let mut stop = pin!(stop);
         let now = self.clock.now();
-        let recall = || Held::recall(writer, self.log.clone(), self.keep.as_ref(), &self.registry, now);
+        let recall = || Held::recall(writer, self.log.published(), self.keep.as_ref(), &self.registry, now);
         let mut held = block_in_place(recall).map_err(Fatal::Setting)?;
         if let Some(age) = held.age(now) {
             self.status.was_in_step(self.clock.uptime(), age.try_into().unwrap_or_default());
@@ -106,34 +105,36 @@ impl Follower {
             block_in_place(|| held.turn_to(loaded, self.clock.now())).map_err(Fatal::Other)?;
             self.at_head(&mut held);
         }
+        let held = Arc::new(Mutex::new(held));
+        self.log.follows(held.clone());
         let mut limit = BATCH;
         loop {
-            if self.look(store, &mut held, &mut limit).await {
-                store.wake().await;
+            if self.look(store, &held, &mut limit).await {
+                tokio::select! {
+                    () = store.wake() => {}
+                    () = self.log.news() => {}
+                }
             }
         }
     }
 
     /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do. What
     /// could not be read at once is read in smaller pieces.
-    async fn look(&self, store: &dyn Store, held: &mut Held, limit: &mut u32) -> bool {
-        let Some(here) = held.point().copied() else { return true };
-        if let Some(Prepared { changes, fleet, .. }) = self.made(store, &here).await {
-            // To hand this worker's tasks over to another takes longer than to publish what is small and in memory only.
-            let is_quick = changes.iter().all(|change| change.writes.len() == 1) && !held.is_kept();
-            let advance = || held.advance(Arc::unwrap_or_clone(fleet), &changes, true, self.clock.now());
-            let taken = if is_quick { advance() } else { block_in_place(advance) };
-            // Of several that were made meanwhile, the store may have told once.
-            let next = held.point().and_then(|here| self.log.prepared_for(here));
-            return self.taken(held, taken, true) && next.is_none_or(|(_, made)| !made);
-        }
+    async fn look(&self, store: &dyn Store, held: &Mutex<Held>, limit: &mut u32) -> bool {
+        let Some(here) = held.lock().await.point().copied() else { return true };
         let mut tail = pin!(store.changes_after(here.revision, *limit));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
             tail
         } else {
-            self.hold(held, StoreStatus::Unavailable, &"it does not answer");
+            self.hold(&mut *held.lock().await, StoreStatus::Unavailable, &"it does not answer");
             tail.await
         };
+        let held = &mut *held.lock().await;
+        if held.point() != Some(&here) {
+            // A change of this process, which was directly after the head. What others do after it is seen by the next look.
+            self.at_head(held);
+            return true;
+        }
         match tail {
             Ok(tail) if tail.continues(&here) => {
                 *limit = limit.saturating_mul(2).min(BATCH);
@@ -153,29 +154,10 @@ impl Follower {
         true
     }
 
-    /// The changes that this process has made at a point, with their picture.
-    async fn made(&self, store: &dyn Store, here: &Point) -> Option<Prepared> {
-        let (digest, made) = self.log.prepared_for(here)?;
-        if !made {
-            // The store may have it before its writer knows. Where it cannot tell, the way that everybody else goes says so.
-            let head = timeout(PATIENCE, store.ends()).await.ok()?.ok()?.head;
-            if head.digest != digest || head.store != here.store {
-                return None;
-            }
-        }
-        self.log.take_prepared(&digest)
-    }
-
     /// Takes changes that continue the picture; whether they are all that there are.
     fn take(&self, held: &mut Held, tail: &Tail) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
-        let taken = held.follow(&tail.changes, at_head, self.clock.now());
-        self.taken(held, taken, at_head)
-    }
-
-    /// Tells what came of changes; whether they were all that there are.
-    fn taken(&self, held: &mut Held, taken: Result<(), String>, at_head: bool) -> bool {
-        match taken {
+        match held.follow(&tail.changes, at_head, self.clock.now()) {
             Ok(()) if at_head => self.at_head(held),
             Ok(()) => return false,
             Err(what) => self.hold(held, StoreStatus::Unavailable, &what),

@@ -4,12 +4,10 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use fleet::{Problem, Snapshot, Writer};
 use jiff::{SignedDuration, Timestamp};
-use model::{Change, Point, Registry};
+use model::{Change, Point, Registry, Revision};
+use tokio::{sync::watch, task::block_in_place};
 
-use crate::{
-    Log,
-    snapshot_file::{Memory, SnapshotFile},
-};
+use crate::snapshot_file::{Memory, SnapshotFile};
 
 /// Where the last picture is kept, and for how long it is good for a start without the store.
 #[derive(Clone, Debug)]
@@ -22,9 +20,9 @@ pub struct Keep {
 
 pub(crate) struct Held {
     writer: Writer,
-    log: Arc<Log>,
+    published: watch::Sender<Revision>,
     file: Option<SnapshotFile>,
-    fleet: Option<Snapshot>,
+    fleet: Option<Arc<Snapshot>>,
     /// Whether readers see it.
     shown: bool,
     /// For a picture from before the start: when it was at the head of the log, and whether it is not to be shown.
@@ -38,13 +36,21 @@ impl Held {
     /// Nothing, or what was served before this start. It is not shown yet: the store may know something newer.
     pub(crate) fn recall(
         writer: Writer,
-        log: Arc<Log>,
+        published: watch::Sender<Revision>,
         keep: Option<&Keep>,
         registry: &Arc<Registry>,
         now: Timestamp,
     ) -> Result<Self, String> {
-        let mut held =
-            Self { writer, log, file: None, fleet: None, shown: false, unfit: false, kept_at: None, forgotten: false };
+        let mut held = Self {
+            writer,
+            published,
+            file: None,
+            fleet: None,
+            shown: false,
+            unfit: false,
+            kept_at: None,
+            forgotten: false,
+        };
         let Some(keep) = keep else { return Ok(held) };
         let mut file = SnapshotFile::open(keep.file.clone(), now)?;
         match file.recall(registry) {
@@ -56,7 +62,7 @@ impl Held {
                     tracing::warn!("the picture that was kept is not served: {why}");
                     held.unfit = true;
                 }
-                held.fleet = Some(kept.fleet);
+                held.fleet = Some(Arc::new(kept.fleet));
                 held.kept_at = Some(kept.at_head);
             }
         }
@@ -71,17 +77,12 @@ impl Held {
 
     /// Where it is.
     pub(crate) fn point(&self) -> Option<&Point> {
-        self.fleet.as_ref().map(Snapshot::point)
+        self.fleet.as_ref().map(|fleet| fleet.point())
     }
 
     /// Whether a fleet was known here, even if nothing is known of it any more.
     pub(crate) fn knows_a_fleet(&self) -> bool {
         self.fleet.is_some() || self.forgotten
-    }
-
-    /// Whether it is written to a disk as well.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.file.is_some()
     }
 
     /// Whether there is something that may be served.
@@ -112,15 +113,29 @@ impl Held {
         if changes.is_empty() && self.shown {
             return Ok(());
         }
-        let next = changes.iter().try_fold(fleet.clone(), |fleet, change| fleet.apply(change));
+        let next = changes.iter().try_fold(fleet.clone(), |fleet, change| fleet.apply(change).map(Arc::new));
         let next = next.map_err(|error| format!("the log cannot be followed: {error}"))?;
         self.advance(next, changes, at_head, now)
     }
 
+    /// Takes the picture that changes have made of it which are the newest in the log; says whether it has, which it cannot
+    /// where they do not continue what is served.
+    pub(crate) fn take(&mut self, next: Arc<Snapshot>, changes: &[Change]) -> bool {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return true };
+        if !self.shown || self.point().is_none_or(|here| here.digest != first.parent) {
+            return false;
+        }
+        // To hand this worker's tasks over to another takes longer than to publish what is small and in memory only.
+        let is_quick = self.file.is_none() && changes.iter().all(|change| change.writes.len() == 1);
+        let advance = || self.advance(next, changes, true, last.at);
+        let advanced = if is_quick { advance() } else { block_in_place(advance) };
+        advanced.inspect_err(|what| tracing::error!("the picture is kept as it is: {what}")).is_ok()
+    }
+
     /// Takes the picture that changes have made of it.
-    pub(crate) fn advance(
+    fn advance(
         &mut self,
-        next: Snapshot,
+        next: Arc<Snapshot>,
         changes: &[Change],
         at_head: bool,
         now: Timestamp,
@@ -141,7 +156,7 @@ impl Held {
         if let Some(file) = &mut self.file {
             file.replace(&next, now)?;
         }
-        self.publish(next, now);
+        self.publish(Arc::new(next), now);
         Ok(())
     }
 
@@ -160,14 +175,14 @@ impl Held {
         }
     }
 
-    fn publish(&mut self, next: Snapshot, now: Timestamp) {
-        let known: BTreeSet<&Problem> = self.fleet.iter().flat_map(Snapshot::problems).collect();
+    fn publish(&mut self, next: Arc<Snapshot>, now: Timestamp) {
+        let known: BTreeSet<&Problem> = self.fleet.iter().flat_map(|fleet| fleet.problems()).collect();
         for problem in next.problems().filter(|problem| !known.contains(problem)) {
             tracing::warn!(rule = problem.rule.name(), "a document has a problem: {problem}");
         }
         self.served(now);
-        self.writer.publish(Arc::new(next.clone()));
-        self.log.published(next.revision());
+        self.writer.publish(next.clone());
+        self.published.send_replace(next.revision());
         self.fleet = Some(next);
         self.shown = true;
     }

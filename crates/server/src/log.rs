@@ -1,38 +1,23 @@
 //! The server's hold on the log: the store, once the follower has opened it, and how far the picture has come.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex as PlainMutex, OnceLock, PoisonError},
-};
+use std::sync::{Arc, OnceLock};
 
 use fleet::Snapshot;
-use model::{Change, Digest, Point, Revision};
+use model::{Change, Revision};
 use store::Store;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, Notify, watch};
 
-use crate::{failure::Failure, queue::Queue};
-
-/// Changes that this process is about to make, and the picture with them.
-pub(crate) struct Prepared {
-    pub(crate) changes: Arc<[Change]>,
-    pub(crate) fleet: Arc<Snapshot>,
-    /// Whether the store is known to have them.
-    made: bool,
-}
-
-impl Prepared {
-    /// Whether they end with the change of this digest.
-    fn ends_with(&self, digest: &Digest) -> bool {
-        self.changes.last().is_some_and(|last| last.digest == *digest)
-    }
-}
+use crate::{failure::Failure, held::Held, queue::Queue};
 
 /// The log, as handlers see it.
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
-    /// What this process appends, so that the follower need neither ask the store for it nor think it through again.
-    prepared: PlainMutex<VecDeque<Prepared>>,
+    /// What is served, once there is something: whoever has it moves the picture. That is the follower or, with a change of
+    /// its own that is in the log, this process.
+    held: OnceLock<Arc<Mutex<Held>>>,
+    /// There is something to see in the log.
+    news: Notify,
     /// Turns true when the server stops: what would go on for ever ends then.
     closed: watch::Sender<bool>,
     /// Writers of this process come one after another, so that only writers of other processes can be in their way.
@@ -44,7 +29,8 @@ impl Default for Log {
         Self {
             store: OnceLock::new(),
             published: watch::Sender::new(Revision::ZERO),
-            prepared: PlainMutex::default(),
+            held: OnceLock::new(),
+            news: Notify::new(),
             closed: watch::Sender::new(false),
             queue: Queue::default(),
         }
@@ -58,46 +44,37 @@ impl Log {
         let _ = self.store.set(store);
     }
 
-    /// The follower has published a picture.
-    pub(crate) fn published(&self, revision: Revision) {
-        self.published.send_replace(revision);
+    /// Where it is told how far the picture has come.
+    pub(crate) fn published(&self) -> watch::Sender<Revision> {
+        self.published.clone()
     }
 
-    /// Changes are on their way to the store, after all others that are.
-    pub(crate) fn prepare(&self, changes: Arc<[Change]>, fleet: Arc<Snapshot>) {
-        self.prepared().push_back(Prepared { changes, fleet, made: false });
+    /// From now on the picture may be moved.
+    pub(crate) fn follows(&self, held: Arc<Mutex<Held>>) {
+        // The follower begins once.
+        let _ = self.held.set(held);
     }
 
-    /// The store has taken the changes that end with this digest.
-    pub(crate) fn made(&self, digest: &Digest) {
-        if let Some(prepared) = self.prepared().iter_mut().find(|it| it.ends_with(digest)) {
-            prepared.made = true;
+    /// Changes of this process are in the log, and this is the picture with them. If it is not the next one, or cannot be
+    /// kept, the follower sees to it.
+    pub(crate) async fn made(&self, changes: &[Change], next: Arc<Snapshot>) {
+        let taken = match self.held.get() {
+            Some(held) => held.lock().await.take(next, changes),
+            None => false,
+        };
+        if !taken {
+            self.look();
         }
     }
 
-    /// What is on its way may never arrive. If it has, the store says so.
-    pub(crate) fn lost(&self) {
-        self.prepared().clear();
+    /// Lets the follower look at the log.
+    pub(crate) fn look(&self) {
+        self.news.notify_one();
     }
 
-    /// The digest of the last change that is prepared for a point, and whether the store is known to have it. If it is not,
-    /// and the log is there, the changes were made.
-    pub(crate) fn prepared_for(&self, point: &Point) -> Option<(Digest, bool)> {
-        let mut prepared = self.prepared();
-        // What was seen by another way is not kept.
-        while prepared.pop_front_if(|it| it.fleet.revision() <= point.revision).is_some() {}
-        let prepared = prepared.front()?;
-        let follows = prepared.changes.first().is_some_and(|first| first.parent == point.digest);
-        follows.then(|| (prepared.fleet.point().digest, prepared.made))
-    }
-
-    /// Takes what was prepared first, if it ends with the change of this digest.
-    pub(crate) fn take_prepared(&self, digest: &Digest) -> Option<Prepared> {
-        self.prepared().pop_front_if(|it| it.ends_with(digest))
-    }
-
-    fn prepared(&self) -> std::sync::MutexGuard<'_, VecDeque<Prepared>> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until there is something to see in the log.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
     }
 
     /// The store, if it was opened.

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex as PlainMutex, PoisonError};
 
 use fleet::Snapshot;
+use futures_util::FutureExt as _;
 use model::{Change, Revision};
 use store::AppendError;
 use tokio::sync::{Mutex, MutexGuard, oneshot};
@@ -95,8 +96,12 @@ impl Turn<'_> {
         let (told, tells) = oneshot::channel();
         log.queue.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Place { thought, told });
         drop(tip);
-        // A task of its own, since a client that hangs up must not take the changes of others along.
-        tokio::spawn(bring(log.clone()));
+        let mut bringing = Box::pin(bring(log.clone()));
+        // What has to wait is a task of its own, since a client that hangs up must not take the changes of others along. A
+        // store that is on this machine need not be waited for, and then nobody has to be woken.
+        if (&mut bringing).now_or_never().is_none() {
+            tokio::spawn(bringing);
+        }
         tells.await.unwrap_or_else(|_| Err(Void::Failed(Failure::internal("what was waited for is gone"))))
     }
 }
@@ -111,7 +116,8 @@ async fn bring(log: Arc<Log>) {
     }
     let made = append(&log, thoughts).await;
     if made.is_err() {
-        log.lost();
+        // Who was first may be seen in the log, or that the changes were made after all.
+        log.look();
         // Nobody thinks meanwhile, so nobody comes to wait behind what is void.
         let mut tip = log.queue.tip.lock().await;
         *tip = None;
@@ -125,15 +131,13 @@ async fn bring(log: Arc<Log>) {
 
 async fn append(log: &Log, thoughts: Vec<(Change, Arc<Snapshot>)>) -> Result<(), Void> {
     let (changes, mut pictures): (Vec<_>, Vec<_>) = thoughts.into_iter().unzip();
-    let (Some(first), Some(last), Some(picture)) = (changes.first(), changes.last(), pictures.pop()) else {
+    let (Some(first), Some(picture)) = (changes.first(), pictures.pop()) else {
         return Ok(());
     };
-    let (parent, before, digest) = (first.parent, Revision(first.revision.0.saturating_sub(1)), last.digest);
-    let changes: Arc<[Change]> = changes.into();
-    log.prepare(changes.clone(), picture);
+    let (parent, before) = (first.parent, Revision(first.revision.0.saturating_sub(1)));
     match log.store().map_err(Void::Failed)?.append_all(&changes).await {
         Ok(()) => {
-            log.made(&digest);
+            log.made(&changes, picture).await;
             Ok(())
         }
         Err(AppendError::Conflict { head }) if head.revision > before => Err(Void::Again(head.revision)),

@@ -61,22 +61,6 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-/// Tells damage from trouble that may pass.
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        let database = error.as_database_error();
-        let damaged = database.is_some_and(|error| match error.try_downcast_ref() {
-            Some(error) => crate::sqlite::is_damage(error),
-            None => error.code().is_some_and(|code| crate::postgres::is_damage(&code)),
-        });
-        let what = match database {
-            Some(said) => said.code().map_or_else(String::new, |code| format!("{} ({code})", said.message())),
-            None => error.to_string(),
-        };
-        if damaged { Self::Corrupt(what) } else { Self::Unavailable(what) }
-    }
-}
-
 impl From<sqlx::Error> for AppendError {
     fn from(error: sqlx::Error) -> Self {
         Self::Store(error.into())

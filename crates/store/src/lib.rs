@@ -152,8 +152,9 @@ pub trait Store: Send + Sync {
     /// unless that is to be replaced. Answers the head.
     async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError>;
 
-    /// Returns when the log may have grown: at once after an append through this store, and otherwise after at most
-    /// [`PATIENCE`]. It may return for nothing; it never misses an append that comes after the last return.
+    /// Returns when somebody else may have written to the log: at once where the store tells of it, and otherwise after at
+    /// most [`PATIENCE`]. It may return for nothing; it never misses what is told after the last return. Who appends through
+    /// this store knows of it.
     async fn wake(&self);
 
     /// Leaves the store as whoever opens it next likes to find it.

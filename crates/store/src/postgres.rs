@@ -7,6 +7,7 @@
 
 mod append;
 mod connections;
+mod documents;
 mod dsn;
 mod listen;
 #[path = "sql/log.rs"]
@@ -23,7 +24,7 @@ use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 use sqlx::{
-    PgConnection as Connection, Postgres, SqlSafeStr,
+    PgConnection as Connection, Postgres, Row as _, SqlSafeStr,
     postgres::{PgArguments, PgRow as Row},
 };
 use tokio::sync::Notify;
@@ -52,22 +53,36 @@ fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
     sqlx::query(statement).persistent(false)
 }
 
+/// Runs statements that answer nothing.
+async fn run(connection: &mut Connection, statements: &'static str) -> Result<(), StoreError> {
+    sqlx::raw_sql(statements).execute(connection).await?;
+    Ok(())
+}
+
+/// What a row says in a column.
+fn column<'r, T>(row: &'r Row, name: &str) -> Result<T, StoreError>
+where
+    T: sqlx::Decode<'r, Db> + sqlx::Type<Db>,
+{
+    row.try_get(name).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
 /// The log in PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresStore {
     connections: Connections,
-    appended: Arc<Notify>,
+    told: Arc<Notify>,
     listener: Listener,
 }
 
 impl PostgresStore {
     /// Connects and sees to the tables.
     pub async fn open(dsn: &PostgresDsn, size: u32, timeouts: Timeouts, tables: Tables) -> Result<Self, StoreError> {
-        let appended = Arc::new(Notify::new());
+        let told = Arc::new(Notify::new());
         let store = Self {
             connections: Connections::new(dsn, size, timeouts),
-            listener: Listener::start(dsn, appended.clone()),
-            appended,
+            listener: Listener::start(dsn, told.clone()),
+            told,
         };
         store.read(|connection| Box::pin(keeps_its_word(connection))).await?;
         if !store.read(|connection| Box::pin(schema::is_current(connection))).await? {
@@ -111,7 +126,6 @@ impl Store for PostgresStore {
             return Err(AppendError::Conflict { head: self.ends().await?.head });
         }
         self.connections.commit(work).await?;
-        self.appended.notify_one();
         self.listener.tell();
         Ok(())
     }
@@ -169,7 +183,7 @@ impl Store for PostgresStore {
 
     async fn wake(&self) {
         // Running out of patience is one of the ways to return: the database may not tell of changes.
-        let _ = tokio::time::timeout(PATIENCE, self.appended.notified()).await;
+        let _ = tokio::time::timeout(PATIENCE, self.told.notified()).await;
     }
 
     async fn close(&self) {
@@ -181,7 +195,7 @@ impl Store for PostgresStore {
 /// Refuses a database that acknowledges commits before they are safe.
 async fn keeps_its_word(connection: &mut Connection) -> Result<(), StoreError> {
     let row = query("SELECT current_setting('synchronous_commit', true) AS setting").fetch_one(connection).await?;
-    match rows::column::<Option<&str>>(&row, "setting")? {
+    match column::<Option<&str>>(&row, "setting")? {
         Some("off") => {
             Err(StoreError::Foreign("it may lose what it acknowledged: synchronous_commit is off".to_owned()))
         }
@@ -189,7 +203,14 @@ async fn keeps_its_word(connection: &mut Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a code says damage, and not trouble that may pass: data or an index is corrupted.
-pub(crate) fn is_damage(code: &str) -> bool {
-    ["XX001", "XX002"].contains(&code)
+/// Tells damage from trouble that may pass: data or an index is corrupted.
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let Some((said, code)) = error.as_database_error().and_then(|error| Some((error.message(), error.code()?)))
+        else {
+            return Self::Unavailable(error.to_string());
+        };
+        let what = format!("{said} ({code})");
+        if ["XX001", "XX002"].contains(&&*code) { Self::Corrupt(what) } else { Self::Unavailable(what) }
+    }
 }

@@ -5,7 +5,12 @@
 //! processes too. Each row carries a checksum, because a damaged body could still be JSON, and a damaged reference
 //! would make a cluster's answer shorter.
 
+#![allow(clippy::unused_async, reason = "src/sql speaks to all databases as to one over a network")]
+
 mod append;
+mod connection;
+mod connections;
+mod documents;
 mod dsn;
 #[path = "sql/log.rs"]
 mod log;
@@ -14,56 +19,37 @@ mod open;
 mod rows;
 #[path = "sql/schema.rs"]
 mod schema;
-mod writer;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
-use sqlx::{
-    SqlSafeStr, Sqlite, SqliteConnection as Connection, SqlitePool,
-    sqlite::{SqliteArguments, SqliteError, SqliteRow as Row},
-};
-use tokio::sync::Notify;
 
 use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
 
-use writer::{Work, Writer};
+use connection::{Connection, Query, Row, aside, column, query, run};
+use connections::{Readers, Work, Writer};
 
 pub use dsn::{InvalidDsn, SqliteDsn};
 
-type Query<'q> = sqlx::query::Query<'q, Db, SqliteArguments>;
-type Db = Sqlite;
-
 /// The statements that make the tables, one after another.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_log.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/sqlite/0001_log.sql"), include_str!("../migrations/sqlite/0002_bodies_once.sql")];
 
 /// How many tables of ours are there.
 const TABLES: &str = "SELECT count(*) AS tables FROM sqlite_schema WHERE name = 'fleet_schema'";
 
-fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
-    sqlx::query(statement)
-}
-
 /// The log in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    reader: SqlitePool,
+    readers: Readers,
     /// None where the file was opened for reading only.
     writer: Option<Writer>,
     place: open::Place,
-    appended: Notify,
 }
 
 impl SqliteStore {
-    /// Begins to write, with the lock that all writers of the file share.
-    async fn write(&self) -> Result<Work<'_>, StoreError> {
-        let mut work = self.connect().await?;
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut work.connection).await?;
-        Ok(work)
-    }
-
     /// Takes the connection that writes.
-    async fn connect(&self) -> Result<Work<'_>, StoreError> {
+    async fn write(&self) -> Result<Work<'_>, StoreError> {
         self.place.check()?;
         let read_only = || StoreError::Unavailable("it was opened for reading only".to_owned());
         self.writer.as_ref().ok_or_else(read_only)?.take().await
@@ -73,33 +59,36 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self) -> Result<Picture, StoreError> {
-        log::load(&mut *self.reader.begin().await?).await
+        let mut reading = self.readers.begin().await?;
+        let picture = log::load(&mut reading.connection).await;
+        reading.end(picture)
     }
 
     async fn ends(&self) -> Result<Ends, StoreError> {
         self.place.check()?;
-        log::ends(&mut *self.reader.begin().await?).await
+        let mut reading = self.readers.begin().await?;
+        let ends = log::ends(&mut reading.connection).await;
+        reading.end(ends)
     }
 
     async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
-        let mut work = self.connect().await?;
-        let appended = append::write(&mut work.connection, changes).await?;
-        let ends = if appended { None } else { Some(log::ends(&mut work.connection).await?) };
+        let mut work = self.write().await?;
+        let conflict = aside(|| append::commit(&mut work.connection, changes))?;
         work.done();
-        if let Some(Ends { head, .. }) = ends {
-            return Err(AppendError::Conflict { head });
-        }
-        self.appended.notify_one();
-        Ok(())
+        conflict.map_or(Ok(()), |head| Err(AppendError::Conflict { head }))
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
         self.place.check()?;
-        log::changes_after(&mut *self.reader.begin().await?, after, limit).await
+        let mut reading = self.readers.begin().await?;
+        let tail = log::changes_after(&mut reading.connection, after, limit).await;
+        reading.end(tail)
     }
 
     async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        log::load_at(&mut *self.reader.begin().await?, revision).await
+        let mut reading = self.readers.begin().await?;
+        let picture = log::load_at(&mut reading.connection, revision).await;
+        reading.end(picture)
     }
 
     async fn document_at(
@@ -108,41 +97,51 @@ impl Store for SqliteStore {
         id: &Id,
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
-        log::document_at(&mut *self.reader.begin().await?, kind, id, revision).await
+        let mut reading = self.readers.begin().await?;
+        let found = log::document_at(&mut reading.connection, kind, id, revision).await;
+        reading.end(found)
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
-        log::entries(&mut *self.reader.begin().await?, query).await
+        let mut reading = self.readers.begin().await?;
+        let entries = log::entries(&mut reading.connection, query).await;
+        reading.end(entries)
     }
 
     async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
-        log::digest_at(&mut *self.reader.begin().await?, revision).await
+        let mut reading = self.readers.begin().await?;
+        let digest = log::digest_at(&mut reading.connection, revision).await;
+        reading.end(digest)
     }
 
     async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
-        log::overrules(&mut *self.reader.begin().await?, point).await
+        let mut reading = self.readers.begin().await?;
+        let overrules = log::overrules(&mut reading.connection, point).await;
+        reading.end(overrules)
     }
 
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
-        log::first_since(&mut *self.reader.begin().await?, time).await
+        let mut reading = self.readers.begin().await?;
+        let first = log::first_since(&mut reading.connection, time).await;
+        reading.end(first)
     }
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {
-        let mut work = self.write().await?;
+        let mut work = self.write().await?.begin()?;
         let pruned = log::prune(&mut work.connection, horizon).await?;
-        work.commit().await?;
+        work.commit()?;
         Ok(pruned)
     }
 
     async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
-        let mut work = self.write().await?;
+        let mut work = self.write().await?.begin()?;
         let head = log::restore(&mut work.connection, base, changes, replace).await?;
-        work.commit().await?;
+        work.commit()?;
         Ok(head)
     }
 
     async fn close(&self) {
-        self.reader.close().await;
+        self.readers.close();
         if let Some(writer) = &self.writer
             && let Err(error) = writer.close().await
         {
@@ -151,16 +150,22 @@ impl Store for SqliteStore {
     }
 
     async fn wake(&self) {
-        // Running out of patience is one of the ways to return: another process may have written.
-        let _ = tokio::time::timeout(PATIENCE, self.appended.notified()).await;
+        // A file does not tell.
+        tokio::time::sleep(PATIENCE).await;
     }
 }
 
-/// Whether a failure is damage, and not trouble that may pass.
-pub(crate) fn is_damage(error: &SqliteError) -> bool {
-    const CORRUPT: u32 = 11;
-    const NOT_A_DATABASE: u32 = 26;
-    let code = sqlx::error::DatabaseError::code(error).and_then(|code| code.parse::<u32>().ok());
-    // The low byte is the primary result code.
-    code.is_some_and(|code| matches!(code & 0xff, CORRUPT | NOT_A_DATABASE))
+/// Tells damage from trouble that may pass.
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        const CORRUPT: i32 = 11;
+        const NOT_A_DATABASE: i32 = 26;
+        let rusqlite::Error::SqliteFailure(failure, said) = &error else {
+            return Self::Unavailable(error.to_string());
+        };
+        let code = failure.extended_code;
+        let what = said.as_ref().map_or_else(|| failure.to_string(), |said| format!("{said} ({code})"));
+        // The low byte is the primary result code.
+        if matches!(code & 0xff, CORRUPT | NOT_A_DATABASE) { Self::Corrupt(what) } else { Self::Unavailable(what) }
+    }
 }

@@ -11,7 +11,6 @@ use std::{
 
 use jiff::Timestamp;
 use model::{Body, Change, Id, Op, Origin, Revision, Write};
-use sqlx::{Connection as _, SqliteConnection};
 use store::{AppendError, SqliteDsn, SqliteStore, Store as _, StoreError};
 
 fn dsn(file: &Path, mode: &str) -> SqliteDsn {
@@ -36,10 +35,8 @@ async fn append_all(store: &SqliteStore, ids: &[&str]) -> Result<Revision, Appen
     Ok(change.revision)
 }
 
-async fn sql(file: &Path, statement: &'static str) {
-    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
-    sqlx::query(statement).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+fn sql(file: &Path, statement: &str) {
+    rusqlite::Connection::open(file).unwrap().execute_batch(statement).unwrap();
 }
 
 #[tokio::test]
@@ -101,7 +98,7 @@ async fn filled(file: &Path) {
         append(&store, &format!("n{at}")).await.unwrap();
     }
     drop(store);
-    sql(file, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    sql(file, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 #[tokio::test]
@@ -133,14 +130,17 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
 #[tokio::test]
 async fn damage_that_sqlite_does_not_see_shows() {
     for statement in [
-        "UPDATE fleet_documents SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
-        "DELETE FROM fleet_documents WHERE id = 'n7'",
-        "UPDATE fleet_documents SET id = 'n999' WHERE id = 'n7'",
+        "UPDATE fleet_writes SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
+        "UPDATE fleet_writes SET id = 'n999' WHERE id = 'n7'",
+        "DELETE FROM fleet_writes WHERE id = 'n7'",
+        "DELETE FROM fleet_current WHERE id = 'n7'",
+        "UPDATE fleet_current SET id = 'n999' WHERE id = 'n7'",
+        "UPDATE fleet_current SET write = write + 1 WHERE id = 'n7'",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("log.db");
         filled(&file).await;
-        sql(&file, statement).await;
+        sql(&file, statement);
         let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
         let result = store.load().await;
         assert!(matches!(result, Err(StoreError::Corrupt(_))), "{statement}: {result:?}");
@@ -148,8 +148,8 @@ async fn damage_that_sqlite_does_not_see_shows() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log.db");
     filled(&file).await;
-    sql(&file, "DELETE FROM fleet_writes WHERE revision = 7").await;
-    sql(&file, "DELETE FROM fleet_changes WHERE revision = 7").await;
+    sql(&file, "DELETE FROM fleet_writes WHERE revision = 7");
+    sql(&file, "DELETE FROM fleet_changes WHERE revision = 7");
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
     let result = store.changes_after(Revision(3), 10).await;
     assert!(matches!(result, Err(StoreError::Corrupt(_))), "a gap in the log: {result:?}");
@@ -160,7 +160,7 @@ async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other.db");
     fs::write(&file, "").unwrap();
-    sql(&file, "CREATE TABLE songs (title TEXT)").await;
+    sql(&file, "CREATE TABLE songs (title TEXT)");
     let bytes = fs::read(&file).unwrap();
     let error = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign(_)), "{error}");
@@ -168,9 +168,69 @@ async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
 
     let file = folder.path().join("newer.db");
     filled(&file).await;
-    sql(&file, "INSERT INTO fleet_schema (version) VALUES (99)").await;
+    sql(&file, "INSERT INTO fleet_schema (version) VALUES (99)");
     let error = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign(_)), "{error}");
+}
+
+/// Makes of the tables what they were in the first version.
+const FIRST_TABLES: &str = "
+    BEGIN;
+    CREATE TEMP TABLE writes AS SELECT * FROM fleet_writes;
+    CREATE TEMP TABLE documents AS SELECT * FROM fleet_documents;
+    CREATE TEMP TABLE changes AS SELECT * FROM fleet_changes;
+    CREATE TEMP TABLE log AS SELECT * FROM fleet_log;
+    DROP VIEW fleet_documents;
+    DROP TABLE fleet_current;
+    DROP TABLE fleet_writes;
+    DROP TABLE fleet_changes;
+    DROP TABLE fleet_past;
+    DROP TABLE main.fleet_log;
+    DELETE FROM fleet_schema WHERE version > 1;";
+const FIRST_ROWS: &str = "
+    INSERT INTO fleet_log SELECT * FROM log;
+    INSERT INTO fleet_changes SELECT * FROM changes;
+    INSERT INTO fleet_writes SELECT revision, position, kind, id, op, body, checksum FROM writes ORDER BY id;
+    INSERT INTO fleet_documents SELECT kind, id, revision, op, body, checksum FROM documents;
+    COMMIT;";
+
+#[tokio::test]
+async fn a_file_with_the_first_tables_goes_on_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
+    for ids in [&["a", "b"][..], &["b"], &["c", "a"]] {
+        append_all(&store, ids).await.unwrap();
+    }
+    let (picture, tail) = (store.load().await.unwrap(), store.changes_after(Revision::ZERO, 10).await.unwrap());
+    store.close().await;
+    drop(store);
+    sql(&file, &format!("{FIRST_TABLES}{}{FIRST_ROWS}", include_str!("../migrations/sqlite/0001_log.sql")));
+    let error = SqliteStore::open(&dsn(&file, "ro")).await.unwrap_err();
+    assert!(error.may_pass(), "who may not write waits for who may: {error}");
+
+    let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+    assert_eq!(store.load().await.unwrap(), picture);
+    assert_eq!(store.changes_after(Revision::ZERO, 10).await.unwrap(), tail);
+    append(&store, "b").await.unwrap();
+    assert_eq!(store.load().await.unwrap().documents.len(), 3);
+    let at_first = store.load_at(Revision(1)).await.unwrap();
+    assert_eq!(at_first.documents.len(), 2);
+}
+
+#[tokio::test]
+async fn a_vacuum_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.db");
+    filled(&file).await;
+    let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+    let picture = store.load().await.unwrap();
+    store.prune(Revision(200)).await.unwrap();
+    store.close().await;
+    drop(store);
+    sql(&file, "VACUUM");
+    let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
+    assert_eq!(store.load().await.unwrap(), picture);
 }
 
 /// Not a test of its own: the process that the test below kills. It appends and tells each acknowledged revision.

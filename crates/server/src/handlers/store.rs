@@ -76,7 +76,7 @@ pub(crate) async fn accept(
     }
     let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
     match app.log.store()?.append(&word).await {
-        Ok(()) => {}
+        Ok(()) => app.log.look(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }

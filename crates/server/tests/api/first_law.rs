@@ -4,7 +4,6 @@ use std::{fs, sync::Arc, time::Duration};
 
 use model::{Op, Revision, Value};
 use serde_json::json;
-use sqlx::{Connection as _, SqliteConnection};
 use store::{SqliteStore, Store as _};
 
 use crate::harness::{Server, append, block_on, command, eventually, put, repository};
@@ -104,26 +103,22 @@ fn a_document_that_was_damaged_on_disk_stops_the_start() {
     let server = Server::demo();
     let (folder, database) = (server.folder().clone(), server.database());
     drop(server);
-    sql(&database, "UPDATE fleet_documents SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
+    sql(&database, "UPDATE fleet_writes SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
     let output = command(folder.path()).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("its checksum does not agree with its content"), "{told}");
 }
 
-fn sql(database: &std::path::Path, statement: &'static str) {
-    block_on(async {
-        let mut connection = SqliteConnection::connect(&format!("sqlite://{}", database.display())).await.unwrap();
-        sqlx::query(statement).execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    });
+fn sql(database: &std::path::Path, statement: &str) {
+    rusqlite::Connection::open(database).unwrap().execute_batch(statement).unwrap();
 }
 
 /// As if the file had been put back as it was at the beginning.
 fn lose_all_changes(database: &std::path::Path) {
     for statement in [
         "DELETE FROM fleet_writes",
-        "DELETE FROM fleet_documents",
+        "DELETE FROM fleet_current",
         "DELETE FROM fleet_changes",
         "UPDATE fleet_log SET head = horizon, epoch = horizon_epoch, digest = horizon_digest, documents = 0",
     ] {

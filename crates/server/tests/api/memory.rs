@@ -282,14 +282,8 @@ fn a_file_of_an_older_program_is_left_alone() {
     let folder = folder();
     fs::create_dir(folder.path().join("data")).unwrap();
     let file = folder.path().join("data/flux-resourceset.db");
-    block_on(async {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
-        for statement in ["PRAGMA application_id = 0x66727331", "CREATE TABLE changes (revision INTEGER)"] {
-            sqlx::query(statement).execute(&mut connection).await.unwrap();
-        }
-        sqlx::Connection::close(connection).await.unwrap();
-    });
+    let older = "PRAGMA application_id = 0x66727331; CREATE TABLE changes (revision INTEGER)";
+    rusqlite::Connection::open(&file).unwrap().execute_batch(older).unwrap();
     let told = refused(folder.path(), &[], 1);
     assert!(told.contains("the file was made by an older version of this program"), "{told}");
 }

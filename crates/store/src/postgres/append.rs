@@ -8,6 +8,14 @@ use crate::StoreError;
 /// Serialization failure, and deadlock.
 const LOST: [&str; 2] = ["40001", "40P01"];
 
+/// What makes a log empty.
+pub(super) const CLEAR: &[&str] =
+    &["DELETE FROM fleet_writes", "DELETE FROM fleet_changes", "DELETE FROM fleet_documents", "DELETE FROM fleet_past"];
+
+/// What makes a picture of writes, of which there is one for each document.
+pub(super) const PICTURE: &str = "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
+     SELECT kind, id, revision, op, body, checksum FROM fleet_writes";
+
 /// Takes rows apart into columns, which travel as arrays: a change of ten thousand writes is one statement.
 macro_rules! column {
     ($rows:expr, $name:ident) => {

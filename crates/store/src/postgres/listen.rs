@@ -29,9 +29,9 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Hands every call on.
-    pub(super) fn start(dsn: &PostgresDsn, appended: Arc<Notify>) -> Self {
+    pub(super) fn start(dsn: &PostgresDsn, told: Arc<Notify>) -> Self {
         let news = Arc::new(Notify::new());
-        let listening = tokio::spawn(listen(dsn.clone(), appended));
+        let listening = tokio::spawn(listen(dsn.clone(), told));
         let telling = tokio::spawn(tell(dsn.clone(), news.clone()));
         Self { listening, telling, news }
     }
@@ -54,7 +54,7 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(dsn: PostgresDsn, appended: Arc<Notify>) {
+async fn listen(dsn: PostgresDsn, told: Arc<Notify>) {
     // A session that is shared must not listen: whoever gets it next would be told. A pooler does not hand this setting on,
     // so a session that has it is ours alone.
     let mark = crate::name().to_string();
@@ -70,7 +70,7 @@ async fn listen(dsn: PostgresDsn, appended: Arc<Notify>) {
         tracing::debug!("the database tells of changes");
         // None is a connection that broke.
         while listener.try_recv().await?.is_some() {
-            appended.notify_one();
+            told.notify_one();
         }
         Ok(())
     };

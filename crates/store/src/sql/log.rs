@@ -4,17 +4,18 @@
 
 use std::slice;
 
-use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
-use super::{Connection, Query, append, query, rows};
+use super::{Connection, Query, append, column, documents, query, rows};
 use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
 
 /// The one row that says where the log begins and ends.
+pub(super) const LOG: &str = "SELECT * FROM fleet_log";
+
 async fn log(connection: &mut Connection) -> Result<super::Row, StoreError> {
-    let row = query("SELECT * FROM fleet_log").fetch_optional(connection).await?;
+    let row = query(LOG).fetch_optional(connection).await?;
     row.ok_or_else(|| StoreError::Unavailable("its log has not been made yet".to_owned()))
 }
 
@@ -31,37 +32,16 @@ fn keep(ends: &Ends, revision: Revision) -> Result<(), StoreError> {
 pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreError> {
     let log = log(connection).await?;
     let picture = picture(rows::ends(&log)?.head, query("SELECT * FROM fleet_documents"), connection).await?;
-    let (there, written) = (rows::number(picture.documents.len() as u64), rows::column::<i64>(&log, "documents")?);
+    let (there, written) = (rows::number(picture.documents.len() as u64), column::<i64>(&log, "documents")?);
     if there != written {
         return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
     }
     Ok(picture)
 }
 
-/// How many rows are understood at once.
-const BATCH: usize = 64;
-
-/// Reads documents, and understands some while the next ones come. The rows of a whole fleet would take more memory than
-/// the fleet.
+/// Reads documents.
 async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) -> Result<Picture, StoreError> {
-    let mut found = found.fetch(connection);
-    let mut documents = Vec::new();
-    let mut last = None;
-    while let Some(first) = found.try_next().await? {
-        let mut batch = vec![first];
-        while batch.len() < BATCH
-            && let Some(row) = found.try_next().await?
-        {
-            batch.push(row);
-        }
-        let next = spawn_blocking(move || batch.iter().map(rows::document).collect::<Result<Vec<_>, _>>());
-        if let Some(last) = last.replace(next) {
-            documents.extend(done(last.await)??);
-        }
-    }
-    if let Some(last) = last {
-        documents.extend(done(last.await)??);
-    }
+    let mut documents = documents::read(found, connection).await?;
     // Here and not in the database, whose idea of order depends on its settings.
     documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
     Ok(Picture { point, documents })
@@ -71,11 +51,7 @@ async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) ->
 async fn aside<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    done(spawn_blocking(read).await)?
-}
-
-fn done<T>(task: Result<T, JoinError>) -> Result<T, StoreError> {
-    task.map_err(|error| StoreError::Unavailable(error.to_string()))
+    spawn_blocking(read).await.map_err(|error| StoreError::Unavailable(error.to_string()))?
 }
 
 pub(super) async fn changes_after(
@@ -109,7 +85,7 @@ fn whole(mut changes: Vec<Change>, writes: &[super::Row]) -> Result<Vec<Change>,
     let mut writes = writes.iter().peekable();
     for change in &mut changes {
         let number = rows::number(change.revision.0);
-        while let Some(row) = writes.next_if(|row| rows::column(row, "revision").is_ok_and(|of: i64| of == number)) {
+        while let Some(row) = writes.next_if(|row| column(row, "revision").is_ok_and(|of: i64| of == number)) {
             change.writes.push(rows::write(row)?);
         }
         if !change.is_whole() {
@@ -230,7 +206,7 @@ pub(super) async fn first_since(connection: &mut Connection, time: Timestamp) ->
         .bind(time.as_microsecond())
         .fetch_one(connection)
         .await?;
-    let first: Option<i64> = rows::column(&row, "revision")?;
+    let first: Option<i64> = column(&row, "revision")?;
     Ok(first.and_then(|first| u64::try_from(first).ok()).map(Revision))
 }
 
@@ -321,12 +297,7 @@ pub(super) async fn restore(
     if begun.rows_affected() == 0 {
         return Err(StoreError::Unavailable("somebody else has just written to it".to_owned()).into());
     }
-    for statement in [
-        "DELETE FROM fleet_writes",
-        "DELETE FROM fleet_changes",
-        "DELETE FROM fleet_documents",
-        "DELETE FROM fleet_past",
-    ] {
+    for statement in append::CLEAR.iter().copied() {
         query(statement).execute(&mut *connection).await?;
     }
     for (at, documents) in base.documents.chunks(CHUNK).enumerate() {
@@ -336,12 +307,7 @@ pub(super) async fn restore(
         let rows = writes.iter().zip(places).map(|(write, (revision, at))| rows::WriteRow::of(write, revision, at));
         append::insert_writes(connection, rows.collect()).await?;
     }
-    query(
-        "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
-         SELECT kind, id, revision, op, body, checksum FROM fleet_writes",
-    )
-    .execute(&mut *connection)
-    .await?;
+    query(append::PICTURE).execute(&mut *connection).await?;
     let mut head = base.point;
     for change in changes {
         let change = change?;

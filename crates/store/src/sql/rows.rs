@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision, Write};
-use sqlx::Row as _;
 
-use super::{Db, Query, Row};
+use super::{Query, Row, column};
 use crate::{Ends, StoreError};
 
 /// A write on its way into the database.
@@ -63,13 +62,6 @@ fn checksum(kind: &Kind, id: &Id, body: Option<&str>) -> i64 {
 /// The integers of databases are signed; a log of more than 2^63 changes will not be written.
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-pub(super) fn column<'r, T>(row: &'r Row, name: &str) -> Result<T, StoreError>
-where
-    T: sqlx::Decode<'r, Db> + sqlx::Type<Db>,
-{
-    row.try_get(name).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 fn count(row: &Row, name: &str) -> Result<u64, StoreError> {

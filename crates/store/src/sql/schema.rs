@@ -4,15 +4,13 @@
 //! together one makes the tables, and the others fail, try again, and find them made. No lock, and no session that a
 //! pooler could split.
 
-use sqlx::AssertSqlSafe;
-
-use super::{Connection, MIGRATIONS, TABLES, query, rows};
+use super::{Connection, MIGRATIONS, TABLES, column, query, rows, run};
 use crate::StoreError;
 
 /// Whether there are tables of ours.
 pub(super) async fn is_there(connection: &mut Connection) -> Result<bool, StoreError> {
     let tables = query(TABLES).fetch_one(connection).await?;
-    Ok(rows::column::<i64>(&tables, "tables")? > 0)
+    Ok(column::<i64>(&tables, "tables")? > 0)
 }
 
 /// Which version of the tables is there; zero for none.
@@ -21,7 +19,7 @@ async fn version(connection: &mut Connection) -> Result<usize, StoreError> {
         return Ok(0);
     }
     let row = query("SELECT max(version) AS version FROM fleet_schema").fetch_one(connection).await?;
-    let version = rows::column::<Option<i64>>(&row, "version")?.unwrap_or(0);
+    let version = column::<Option<i64>>(&row, "version")?.unwrap_or(0);
     usize::try_from(version).map_err(|_| StoreError::Corrupt(format!("{version} is no version of its tables")))
 }
 
@@ -43,7 +41,7 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<(), StoreErro
         query("CREATE TABLE fleet_schema (version BIGINT PRIMARY KEY)").execute(&mut *connection).await?;
     }
     for (version, statements) in (1_u64..).zip(MIGRATIONS).skip(found) {
-        sqlx::raw_sql(AssertSqlSafe(*statements)).execute(&mut *connection).await?;
+        run(connection, statements).await?;
         query("INSERT INTO fleet_schema (version) VALUES ($1)")
             .bind(rows::number(version))
             .execute(&mut *connection)

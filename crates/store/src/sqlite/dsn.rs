@@ -1,8 +1,11 @@
 //! The address of a SQLite file: `sqlite://data/flux-resourceset.db?mode=rwc`.
 
-use std::{path::Path, str::FromStr};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
-use sqlx::sqlite::SqliteConnectOptions;
+use percent_encoding::percent_decode_str;
 
 /// A text that is not such an address.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +15,7 @@ pub struct InvalidDsn(pub(crate) String);
 /// Where the file is and how it may be opened.
 #[derive(Clone, Debug)]
 pub struct SqliteDsn {
-    pub(super) options: SqliteConnectOptions,
+    path: PathBuf,
     pub(super) mode: Mode,
 }
 
@@ -37,14 +40,13 @@ impl SqliteDsn {
     /// The same file, for reading only.
     #[must_use]
     pub fn for_reading(self) -> Self {
-        let options = self.options.read_only(true).create_if_missing(false);
-        Self { options, mode: Mode::Read }
+        Self { mode: Mode::Read, ..self }
     }
 
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.options.get_filename()
+        &self.path
     }
 }
 
@@ -56,19 +58,25 @@ impl FromStr for SqliteDsn {
             return Err(InvalidDsn("the address of a SQLite file starts with \"sqlite:\"".to_owned()));
         };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let options =
-            SqliteConnectOptions::from_str(text).map_err(|error| InvalidDsn(error.to_string().replace('\n', " ")))?;
-        let mode = query.split('&').filter_map(|pair| pair.strip_prefix("mode=")).next_back();
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let path = percent_decode_str(path).decode_utf8().map_err(|error| InvalidDsn(error.to_string()))?;
+        let mut mode = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("mode", said)) => mode = Some(said),
+                _ => return Err(InvalidDsn(format!("\"{pair}\" is unknown: the address of a file has a mode only"))),
+            }
+        }
         let mode = match mode {
             Some("ro") => Mode::Read,
             Some("rwc") => Mode::Create,
             None | Some("rw") => Mode::ReadWrite,
             Some(other) => return Err(InvalidDsn(format!("the mode \"{other}\" is not ro, rw or rwc"))),
         };
-        if path.trim_start_matches('/').is_empty() || path.contains(":memory:") {
+        if path.trim_matches('/').is_empty() || path.contains(":memory:") {
             return Err(InvalidDsn("the address names no file".to_owned()));
         }
-        Ok(Self { options, mode })
+        Ok(Self { path: path.into_owned().into(), mode })
     }
 }
 
