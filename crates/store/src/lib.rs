@@ -10,6 +10,7 @@
 pub mod archive;
 mod error;
 mod memory;
+mod pieces;
 mod postgres;
 pub mod seed;
 mod sqlite;
@@ -20,8 +21,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision, StoreId};
 
+use pieces::Collection;
+
 pub use error::{AppendError, RestoreError, StoreError};
 pub use memory::MemoryStore;
+pub use pieces::{Pieces, pieces};
 pub use postgres::{PostgresDsn, PostgresStore, Timeouts};
 pub use sqlite::{InvalidDsn, SqliteDsn, SqliteStore};
 
@@ -104,8 +108,16 @@ pub type Changes<'a> = dyn Iterator<Item = Result<Change, RestoreError>> + Send 
 /// Keeps the log.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// The whole picture at the head, from one consistent read.
-    async fn load(&self) -> Result<Picture, StoreError>;
+    /// Reads all documents and tombstones at the head, from one consistent read, and hands them over in pieces, those of
+    /// clusters last: they refer to the others. What was handed over is good once the point is answered, and not before.
+    async fn read(&self, to: Pieces) -> Result<Point, StoreError>;
+
+    /// The whole picture at the head.
+    async fn load(&self) -> Result<Picture, StoreError> {
+        let (to, collection) = Collection::begin();
+        let point = self.read(to).await?;
+        collection.picture(point).await
+    }
 
     /// Where the log begins and ends.
     async fn ends(&self) -> Result<Ends, StoreError>;

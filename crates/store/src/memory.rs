@@ -7,9 +7,12 @@ use std::{
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision};
+use model::{Change, Digest, Document, Id, Kind, Op, Point, ResourceType, Revision};
 
-use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
+use crate::{
+    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tail,
+    pieces::aside,
+};
 
 /// The log in memory.
 #[derive(Debug, Default)]
@@ -98,9 +101,15 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn load(&self) -> Result<Picture, StoreError> {
-        let log = self.log();
-        log.picture(log.head().revision)
+    async fn read(&self, to: Pieces) -> Result<Point, StoreError> {
+        let Picture { point, documents } = {
+            let log = self.log();
+            log.picture(log.head().revision)?
+        };
+        let (clusters, others): (Vec<_>, Vec<_>) =
+            documents.into_iter().partition(|document| document.kind.as_str() == ResourceType::CLUSTER);
+        aside(|| to.hand_over(others.into_iter().chain(clusters).map(Ok)))?;
+        Ok(point)
     }
 
     async fn ends(&self) -> Result<Ends, StoreError> {

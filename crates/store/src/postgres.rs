@@ -30,7 +30,8 @@ use sqlx::{
 use tokio::sync::Notify;
 
 use crate::{
-    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tables, Tail,
+    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tables,
+    Tail,
 };
 use connections::{Connections, Purpose, within};
 use listen::Listener;
@@ -84,8 +85,8 @@ impl PostgresStore {
             listener: Listener::start(dsn, told.clone()),
             told,
         };
-        store.read(|connection| Box::pin(keeps_its_word(connection))).await?;
-        if !store.read(|connection| Box::pin(schema::is_current(connection))).await? {
+        store.ask(|connection| Box::pin(keeps_its_word(connection))).await?;
+        if !store.ask(|connection| Box::pin(schema::is_current(connection))).await? {
             if tables == Tables::Found {
                 return Err(StoreError::Foreign("it has no tables of ours, or older ones".to_owned()));
             }
@@ -98,7 +99,7 @@ impl PostgresStore {
     }
 
     /// Reads, all of it as of one moment.
-    async fn read<T>(
+    async fn ask<T>(
         &self,
         read: impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
@@ -111,12 +112,12 @@ impl PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn load(&self) -> Result<Picture, StoreError> {
-        self.read(|connection| Box::pin(log::load(connection))).await
+    async fn read(&self, to: Pieces) -> Result<Point, StoreError> {
+        self.ask(|connection| Box::pin(async move { log::read(connection, &to).await })).await
     }
 
     async fn ends(&self) -> Result<Ends, StoreError> {
-        self.read(|connection| Box::pin(log::ends(connection))).await
+        self.ask(|connection| Box::pin(log::ends(connection))).await
     }
 
     async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
@@ -131,11 +132,11 @@ impl Store for PostgresStore {
     }
 
     async fn changes_after(&self, after: Revision, limit: u32) -> Result<Tail, StoreError> {
-        self.read(|connection| Box::pin(log::changes_after(connection, after, limit))).await
+        self.ask(|connection| Box::pin(log::changes_after(connection, after, limit))).await
     }
 
     async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        self.read(|connection| Box::pin(log::load_at(connection, revision))).await
+        self.ask(|connection| Box::pin(log::load_at(connection, revision))).await
     }
 
     async fn document_at(
@@ -145,25 +146,25 @@ impl Store for PostgresStore {
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
         let (kind, id) = (kind.clone(), id.clone());
-        self.read(|connection| Box::pin(async move { log::document_at(connection, &kind, &id, revision).await })).await
+        self.ask(|connection| Box::pin(async move { log::document_at(connection, &kind, &id, revision).await })).await
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
         let query = query.clone();
-        self.read(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
+        self.ask(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
     }
 
     async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
-        self.read(|connection| Box::pin(log::digest_at(connection, revision))).await
+        self.ask(|connection| Box::pin(log::digest_at(connection, revision))).await
     }
 
     async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
         let point = *point;
-        self.read(|connection| Box::pin(async move { log::overrules(connection, &point).await })).await
+        self.ask(|connection| Box::pin(async move { log::overrules(connection, &point).await })).await
     }
 
     async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
-        self.read(|connection| Box::pin(log::first_since(connection, time))).await
+        self.ask(|connection| Box::pin(log::first_since(connection, time))).await
     }
 
     async fn prune(&self, horizon: Revision) -> Result<Option<Revision>, StoreError> {

@@ -24,9 +24,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 
-use crate::{AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, RestoreError, Store, StoreError, Tail};
+use crate::{
+    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tail,
+    pieces::aside,
+};
 
-use connection::{Connection, Query, Row, aside, column, query, run};
+use connection::{Connection, Query, Row, column, query, run};
 use connections::{Readers, Work, Writer};
 
 pub use dsn::{InvalidDsn, SqliteDsn};
@@ -58,10 +61,10 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn load(&self) -> Result<Picture, StoreError> {
+    async fn read(&self, to: Pieces) -> Result<Point, StoreError> {
         let mut reading = self.readers.begin().await?;
-        let picture = log::load(&mut reading.connection).await;
-        reading.end(picture)
+        let point = log::read(&mut reading.connection, &to).await;
+        reading.end(point)
     }
 
     async fn ends(&self) -> Result<Ends, StoreError> {

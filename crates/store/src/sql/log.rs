@@ -5,11 +5,14 @@
 use std::slice;
 
 use jiff::Timestamp;
-use model::{Change, Digest, Id, Kind, Op, Point, Revision, Write};
+use model::{Change, Digest, Id, Kind, Op, Point, ResourceType, Revision, Write};
 use tokio::task::spawn_blocking;
 
-use super::{Connection, Query, append, column, documents, query, rows};
-use crate::{Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail};
+use super::{Connection, append, column, documents, query, rows};
+use crate::{
+    Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail,
+    pieces::{Collection, Pieces},
+};
 
 /// The one row that says where the log begins and ends.
 pub(super) const LOG: &str = "SELECT * FROM fleet_log";
@@ -29,22 +32,20 @@ fn keep(ends: &Ends, revision: Revision) -> Result<(), StoreError> {
     if revision < horizon { Err(StoreError::Pruned { horizon }) } else { Ok(()) }
 }
 
-pub(super) async fn load(connection: &mut Connection) -> Result<Picture, StoreError> {
+pub(super) async fn read(connection: &mut Connection, to: &Pieces) -> Result<Point, StoreError> {
     let log = log(connection).await?;
-    let picture = picture(rows::ends(&log)?.head, query("SELECT * FROM fleet_documents"), connection).await?;
-    let (there, written) = (rows::number(picture.documents.len() as u64), column::<i64>(&log, "documents")?);
+    let mut there = 0;
+    for found in [
+        query("SELECT * FROM fleet_documents WHERE kind <> $1"),
+        query("SELECT * FROM fleet_documents WHERE kind = $1"),
+    ] {
+        there += documents::read(found.bind(ResourceType::CLUSTER), connection, to).await?;
+    }
+    let (there, written) = (rows::number(there as u64), column::<i64>(&log, "documents")?);
     if there != written {
         return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
     }
-    Ok(picture)
-}
-
-/// Reads documents.
-async fn picture(point: Point, found: Query<'_>, connection: &mut Connection) -> Result<Picture, StoreError> {
-    let mut documents = documents::read(found, connection).await?;
-    // Here and not in the database, whose idea of order depends on its settings.
-    documents.sort_unstable_by(|one, other| (&one.kind, &one.id).cmp(&(&other.kind, &other.id)));
-    Ok(Picture { point, documents })
+    Ok(rows::ends(&log)?.head)
 }
 
 /// Reads many rows where nobody waits for it: polls are answered meanwhile.
@@ -125,7 +126,10 @@ pub(super) async fn load_at(connection: &mut Connection, revision: Revision) -> 
          ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
     )
     .bind(rows::number(revision.0));
-    picture(point, found, connection).await
+    let (to, collection) = Collection::begin();
+    documents::read(found, connection, &to).await?;
+    drop(to);
+    collection.picture(point).await
 }
 
 pub(super) async fn document_at(

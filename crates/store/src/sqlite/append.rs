@@ -24,12 +24,8 @@ pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Result<
         return Ok(None);
     }
     connection.run("ROLLBACK")?;
-    let mut head = None;
-    query(log::LOG).each(connection, |row| {
-        head = Some(rows::ends(&row)?.head);
-        Ok(())
-    })?;
-    Ok(head)
+    let head = |row: Result<_, _>| Ok(rows::ends(&row?)?.head);
+    query(log::LOG).read(connection, |rows| rows.next().map(head).transpose())
 }
 
 /// Writes changes, one after another; says false where one does not come directly after the head, and whoever began the

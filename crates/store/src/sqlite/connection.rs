@@ -4,18 +4,14 @@
 //! a message there and back for every statement and every row, which took longer than the commit itself. So the words are
 //! asynchronous, as those of a database over a network must be, and what is behind them waits for nobody but the disk.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, iter, sync::Arc};
 
 use rusqlite::{
     CachedStatement, Row as Found, ToSql,
     types::{ToSqlOutput, Value, ValueRef},
 };
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::block_in_place,
-};
 
-use crate::StoreError;
+use crate::{StoreError, pieces::aside};
 
 /// A connection to a file.
 #[derive(Debug)]
@@ -35,15 +31,6 @@ pub(super) struct Row {
 
 /// What a statement did.
 pub(super) struct Done(usize);
-
-/// Does what may wait for the disk where it is in nobody's way: whatever else this thread would do, another one does
-/// meanwhile.
-pub(super) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
-        _ => work(),
-    }
-}
 
 impl Connection {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
@@ -93,13 +80,7 @@ impl<'q> Query<'q> {
     }
 
     pub(super) async fn fetch_all(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
-        let mut rows = Vec::new();
-        let keep = |row| {
-            rows.push(row);
-            Ok(())
-        };
-        aside(|| self.each(connection, keep))?;
-        Ok(rows)
+        aside(|| self.read(connection, |rows| rows.collect()))
     }
 
     pub(super) async fn fetch_optional(self, connection: &mut Connection) -> Result<Option<Row>, StoreError> {
@@ -111,19 +92,16 @@ impl<'q> Query<'q> {
         self.fetch_optional(connection).await?.ok_or_else(nothing)
     }
 
-    /// Hands over the rows as they are found, on this thread.
-    pub(super) fn each(
+    /// Goes through the rows as they are found, on this thread.
+    pub(super) fn read<T>(
         self,
         connection: &Connection,
-        mut each: impl FnMut(Row) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        read: impl FnOnce(&mut dyn Iterator<Item = Result<Row, StoreError>>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut statement = self.prepared(connection)?;
         let names: Arc<[_]> = statement.column_names().map(Box::from).collect();
         let mut found = statement.raw_query();
-        while let Some(row) = found.next()? {
-            each(Row::of(row, &names)?)?;
-        }
-        Ok(())
+        read(&mut iter::from_fn(|| found.next().map_err(StoreError::from).transpose().map(|row| Row::of(row?, &names))))
     }
 
     /// The statement with its parameters, which are called `$1` and so on.

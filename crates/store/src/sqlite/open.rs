@@ -98,9 +98,10 @@ async fn number(connection: &mut Connection, text: &'static str, name: &str) -> 
 async fn writer(file: &Path, create: bool) -> Result<Writer, StoreError> {
     let writer = Writer::connect(file, create)?;
     let mut work = writer.take().await?;
-    // PRAGMA takes no parameters; the number is APPLICATION_ID.
-    work.connection.run("PRAGMA application_id = 0x66727331; BEGIN IMMEDIATE")?;
+    work.connection.run("BEGIN IMMEDIATE")?;
     if !schema::is_current(&mut work.connection).await? {
+        // PRAGMA takes no parameters; the number is APPLICATION_ID.
+        work.connection.run("PRAGMA application_id = 0x66727331")?;
         schema::migrate(&mut work.connection).await?;
         log::begin(&mut work.connection).await?;
     }
