@@ -244,6 +244,10 @@ impl Names for Known<'_> {
         place.map_err(|error| format!("a reference to \"{id}\": {error}"))
     }
 
+    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
+        self.catalogues[ty.position].find_place(id)
+    }
+
     fn patched(&mut self, name: &str) -> Arc<str> {
         self.patching.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
     }
