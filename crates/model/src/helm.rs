@@ -43,7 +43,10 @@ pub fn expand(patches: &Map) -> Result<Map, PatchError> {
 /// Writes the tree of values that patches describe, as JSON: of patches whose values are scalars, in JSON and without escapes,
 /// and in whose keys JSON has nothing to escape. They are taken in the order of their keys, as they come. Nothing is parsed that
 /// is only passed on.
-pub fn write<'a>(patches: impl Iterator<Item = (&'a str, &'a str)>, text: &mut String) -> Result<(), PatchError> {
+pub fn write<'a>(
+    patches: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    text: &mut String,
+) -> Result<(), PatchError> {
     let scalar = |json: &'a str| {
         let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         // A number that begins so is written in this one way.
@@ -55,8 +58,13 @@ pub fn write<'a>(patches: impl Iterator<Item = (&'a str, &'a str)>, text: &mut S
             Some((_, typed)) => Node::Scalar(Cow::Owned(typed.to_string())),
         }
     };
-    let values = tree::grow(patches.map(|(key, json)| (key, scalar(json))))?;
-    tree::write_object(&values, text);
+    // A key that is no path is a name.
+    if patches.clone().all(|(key, _)| path::is_name(key)) {
+        let members = patches.map(|(key, json)| (Cow::Borrowed(key), scalar(json)));
+        tree::write_object(members, text);
+    } else {
+        tree::write_object(tree::grow(patches.map(|(key, json)| (key, scalar(json))))?, text);
+    }
     Ok(())
 }
 

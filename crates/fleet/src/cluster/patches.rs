@@ -77,13 +77,18 @@ impl<'a> Plain<'a> {
     fn of(members: &'a [(Cow<'a, str>, &'a str)]) -> Option<Self> {
         // What had escapes is no longer borrowed.
         let is_plain = |key: &Cow<'_, str>| matches!(key, Cow::Borrowed(_));
-        let is_path = |key: &str| key.bytes().any(|byte| matches!(byte, b'.' | b'['));
-        let is_scalar = |json: &str| !json.starts_with(['{', '[', 'n']) && !json.as_bytes().contains(&b'\\');
-        // Deep in a tree a number is written as it is read, which is as it was said for these only.
+        let is_text = |json: &str| json.starts_with('"') && !json.as_bytes().contains(&b'\\');
+        // Deep in a tree a number is written as it is read, which is as it was said for short ones that are whole.
         let is_whole = |json: &str| json.len() < 16 && json.bytes().all(|byte| byte.is_ascii_digit());
-        let is_same = |json: &str| json.starts_with(['"', 't', 'f']) || is_whole(json);
-        let good =
-            |(key, json): &(Cow<'_, str>, &str)| is_plain(key) && is_scalar(json) && (!is_path(key) || is_same(json));
+        let is_number = |json: &str| json.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let is_name = |key: &str| !key.contains(['.', '[']);
+        let good = |(key, json): &(Cow<'_, str>, &str)| {
+            is_plain(key)
+                && (is_text(json)
+                    || ["true", "false"].contains(json)
+                    || is_whole(json)
+                    || (is_number(json) && is_name(key)))
+        };
         if !members.iter().all(good) {
             return None;
         }

@@ -51,7 +51,7 @@ impl Cluster {
             read.map_err(|what| SnapshotError::unreadable(document, what))?;
         let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
         Ok(Self {
-            document: document.clone(),
+            document: document.packed(),
             polls: Polls::new(registry.types().count()),
             // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
             text: text.as_str().into(),

@@ -82,7 +82,7 @@ impl Snapshot {
                 }
             }
             None => {
-                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document));
+                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document.packed()));
                 self.renew();
             }
         }

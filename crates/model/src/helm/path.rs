@@ -47,9 +47,19 @@ pub(super) fn parse<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Result<(), 
     Ok(())
 }
 
+/// Whether a path is one key, as it is written.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.bytes().any(is_mark)
+}
+
+/// Whether a byte of a path is none of a key.
+fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'.' | b'[' | b']' | b'\\')
+}
+
 /// A key, without its backslashes, and what is behind it.
 fn parse_key(text: &str) -> Result<(Cow<'_, str>, &str), &'static str> {
-    let end = text.bytes().position(|byte| matches!(byte, b'.' | b'[' | b']' | b'\\'));
+    let end = text.bytes().position(is_mark);
     let (plain, rest) = text.split_at(end.unwrap_or(text.len()));
     if !rest.starts_with([']', '\\']) {
         return Ok((Cow::Borrowed(plain), rest));

@@ -98,25 +98,28 @@ impl From<Node<'_, Value>> for Value {
 }
 
 /// Writes an object, of scalars that are JSON and names in which JSON has nothing to escape.
-pub(super) fn write_object(members: &Members<'_, Cow<'_, str>>, text: &mut String) {
+pub(super) fn write_object<'a>(
+    members: impl IntoIterator<Item = (Cow<'a, str>, Node<'a, Cow<'a, str>>)>,
+    text: &mut String,
+) {
     text.push('{');
-    for (at, (name, node)) in members.iter().enumerate() {
+    for (at, (name, node)) in members.into_iter().enumerate() {
         text.push_str(if at == 0 { "\"" } else { ",\"" });
-        text.push_str(name);
+        text.push_str(&name);
         text.push_str("\":");
         write_node(node, text);
     }
     text.push('}');
 }
 
-fn write_node(node: &Node<'_, Cow<'_, str>>, text: &mut String) {
+fn write_node<'a>(node: Node<'a, Cow<'a, str>>, text: &mut String) {
     match node {
         Node::Nothing => text.push_str("null"),
-        Node::Scalar(json) => text.push_str(json),
+        Node::Scalar(json) => text.push_str(&json),
         Node::Object(members) => write_object(members, text),
         Node::List(items) => {
             text.push('[');
-            for (at, item) in items.iter().enumerate() {
+            for (at, item) in items.into_iter().enumerate() {
                 text.push_str(if at == 0 { "" } else { "," });
                 write_node(item, text);
             }

@@ -46,38 +46,58 @@ impl<'a> Cursor<'a> {
             [b'f', b'a', b'l', b's', b'e', ..] => Some(5),
             _ => None,
         };
-        let Some(length) = length else {
-            let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<&RawValue>();
-            let value = values.next()?.ok()?.get();
-            self.at += values.byte_offset();
-            return Some(value);
-        };
+        let Some(length) = length else { return self.any_value() };
         let start = self.at;
         self.at += length;
-        Some(&self.text[start..self.at])
+        self.text.get(start..self.at)
+    }
+
+    /// Steps over a value of which nothing is known.
+    #[cold]
+    fn any_value(&mut self) -> Option<&'a str> {
+        let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<&RawValue>();
+        let value = values.next()?.ok()?.get();
+        self.at += values.byte_offset();
+        Some(value)
     }
 
     /// Steps over a text, which is answered as it is meant.
     pub(super) fn text(&mut self) -> Option<Cow<'a, str>> {
-        if let [b'"', text @ ..] = self.rest()
-            && let Some(length) = plain(text)
-        {
-            let start = self.at + 1;
-            self.at = start + length + 1;
-            return Some(Cow::Borrowed(&self.text[start..start + length]));
-        }
-        parse::<Name<'_>>(self.value()?).ok().map(|Name(text)| text)
+        let length = match self.rest() {
+            [b'"', text @ ..] => plain(text),
+            _ => None,
+        };
+        let Some(length) = length else { return self.any_text() };
+        let start = self.at + 1;
+        self.at = start + length + 1;
+        self.text.get(start..start + length).map(Cow::Borrowed)
+    }
+
+    /// Steps over a text of which nothing is known.
+    #[cold]
+    fn any_text(&mut self) -> Option<Cow<'a, str>> {
+        parse::<Name<'_>>(self.any_value()?).ok().map(|Name(text)| text)
     }
 
     /// Steps over an object; each member is for `take`, from behind its name on.
     pub(super) fn object(&mut self, mut take: impl FnMut(Cow<'a, str>, &mut Self) -> Option<()>) -> Option<&'a str> {
         let start = self.at;
         self.items([b'{', b'}'], |cursor| {
-            let name = cursor.text()?;
-            cursor.eat(b':').then_some(())?;
+            let name = cursor.name()?;
             take(name, cursor)
         })?;
-        Some(&self.text[start..self.at])
+        self.text.get(start..self.at)
+    }
+
+    /// Steps over the name of a member. Most are those of references, and known at a glance.
+    fn name(&mut self) -> Option<Cow<'a, str>> {
+        const ID: &[u8] = br#""id":"#;
+        if self.rest().starts_with(ID) {
+            self.at += ID.len();
+            return Some(Cow::Borrowed("id"));
+        }
+        let name = self.text()?;
+        self.eat(b':').then_some(name)
     }
 
     /// Steps over a list; each item is for `take`.

@@ -58,11 +58,12 @@ impl Lists {
     }
 
     pub(super) fn push(&mut self, place: Place, said: Option<Map>) {
-        let said = said.map(|mut said| {
+        if let Some(mut said) = said {
             prune_nulls(&mut said);
-            said
-        });
-        self.said.extend(said.filter(|said| !said.is_empty()).map(|said| (self.places.len(), said)));
+            if !said.is_empty() {
+                self.said.push((self.places.len(), said));
+            }
+        }
         self.places.push(place);
     }
 
