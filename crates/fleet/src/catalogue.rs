@@ -69,7 +69,12 @@ impl Catalogue {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Entry> {
-        self.at(*self.places.get(id)?)
+        self.at(self.find_place(id)?)
+    }
+
+    /// The place of an id, if it has one.
+    pub(crate) fn find_place(&self, id: &str) -> Option<Place> {
+        self.places.get(id).copied()
     }
 
     /// How long a plain input is as a rule.

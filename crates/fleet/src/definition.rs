@@ -51,7 +51,7 @@ impl Definition {
         if ty.ordered_by.is_some() {
             plain.push_str(",\"effective_depends_on\":[]");
         }
-        Ok(Self { document, shape, plain: plain.into(), own, depends_on, delivery })
+        Ok(Self { document: document.packed(), shape, plain: plain.into(), own, depends_on, delivery })
     }
 
     /// What it says, as the beginning of a JSON object.

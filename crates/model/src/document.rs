@@ -12,16 +12,36 @@ use crate::{Id, Kind, Map, Op, Revision};
 ///
 /// Text, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
 /// fit a small pod. Whoever needs fields parses them. Most bodies are only kept, and a polled cluster's never read; so a
-/// long text is packed: to a quarter, in a few microseconds, and back in one.
-#[derive(Clone, PartialEq, Eq)]
+/// picture keeps a long text packed: to a quarter, in a few microseconds, and back in one. On its way there it is read
+/// several times, and stays as it is.
+#[derive(Clone)]
 pub struct Body(Kept);
 
-/// One text is kept in one way only, so that two bodies are the same if what is kept of them is.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 enum Kept {
     Plain(Arc<str>),
-    Packed { length: usize, packed: Arc<[u8]> },
+    /// Of one text there is one such form.
+    Packed {
+        length: usize,
+        packed: Arc<[u8]>,
+    },
 }
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kept::Plain(one), Kept::Plain(other)) => one == other,
+            (Kept::Packed { packed: one, length }, Kept::Packed { packed: other, length: other_length }) => {
+                length == other_length && one == other
+            }
+            (Kept::Plain(plain), Kept::Packed { length, .. }) | (Kept::Packed { length, .. }, Kept::Plain(plain)) => {
+                plain.len() == *length && self.text() == other.text()
+            }
+        }
+    }
+}
+
+impl Eq for Body {}
 
 /// Shorter texts are not worth it.
 const WORTH: usize = 256;
@@ -43,18 +63,33 @@ impl Body {
     #[must_use]
     pub fn from_fields(fields: &Map) -> Self {
         // A tree of JSON can be written. If it could not, there would be no text, which reads as no document.
-        Self::from_text(&serde_json::to_string(fields).unwrap_or_default())
+        Self::plain(&serde_json::to_string(fields).unwrap_or_default())
     }
 
-    /// Takes text that a store kept.
+    /// Takes text that is kept.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         if text.len() < WORTH {
-            return Self(Kept::Plain(text.into()));
+            return Self::plain(text);
         }
         let beside = if text.len() < LONG { "" } else { FIRST.get_or_init(|| text.into()) };
         let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), beside.as_bytes()).into();
         Self(Kept::Packed { length: text.len(), packed })
+    }
+
+    /// Takes text that is read before it is kept.
+    #[must_use]
+    pub fn plain(text: &str) -> Self {
+        Self(Kept::Plain(text.into()))
+    }
+
+    /// The same, to be kept.
+    #[must_use]
+    pub fn packed(&self) -> Self {
+        match &self.0 {
+            Kept::Plain(text) => Self::from_text(text),
+            Kept::Packed { .. } => self.clone(),
+        }
     }
 
     /// The JSON text.
@@ -86,6 +121,12 @@ impl Document {
             State::Live => Op::Put(self.body.clone()),
             State::Retired => Op::Retire(self.body.clone()),
         }
+    }
+
+    /// The same, to be kept.
+    #[must_use]
+    pub fn packed(&self) -> Self {
+        Self { kind: self.kind.clone(), id: self.id.clone(), body: self.body.packed(), ..*self }
     }
 }
 
@@ -127,6 +168,12 @@ mod tests {
             prop_assert_eq!(body.text(), text.as_str());
             prop_assert_eq!(&body, &Body::from_text(&text));
             prop_assert_ne!(&body, &Body::from_text(&format!("{text} ")));
+            let plain = Body::plain(&text);
+            prop_assert_eq!(plain.text(), text.as_str());
+            prop_assert_eq!((&plain, &body), (&body, &plain.packed()));
+            if let Some(start) = text.strip_suffix(['}', ',']) {
+                prop_assert_ne!(&plain, &Body::from_text(&format!("{start}x")), "of the same length");
+            }
         }
     }
 

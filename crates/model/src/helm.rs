@@ -6,12 +6,14 @@
 //!
 //! What Helm would ignore or cut is refused instead: a patch means all that it says, or it is an error.
 
+mod path;
+mod tree;
+
+use std::borrow::Cow;
+
 use crate::{Map, Value};
 
-/// The largest list index, as in Helm: `[1000000000]` must not allocate a list of that length.
-const MAX_INDEX: usize = 65_536;
-/// The deepest path, as in Helm.
-const MAX_DEPTH: usize = 30;
+use tree::Node;
 
 /// A patch that has no meaning.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -31,95 +33,39 @@ pub fn expand(patches: &Map) -> Result<Map, PatchError> {
     let mut entries: Vec<_> = patches.iter().filter(|(_, value)| !value.is_null()).collect();
     entries.sort_by_key(|(key, _)| *key);
     let mut values = Map::new();
-    for (key, value) in entries {
-        let refuse = |rule| PatchError { key: key.clone(), rule };
-        let path = parse_path(key).map_err(refuse)?;
-        *reach(&mut values, path).map_err(refuse)? = typed(value);
+    for (name, value) in tree::grow(entries.into_iter().map(|(key, value)| (key.as_str(), Node::from(&typed(value)))))?
+    {
+        values.insert(name.into_owned(), value.into());
     }
     Ok(values)
 }
 
-/// A path: a key of the tree's root, and the steps from there.
-struct Path {
-    root: String,
-    steps: Vec<Step>,
-}
-
-enum Step {
-    Key(String),
-    Index(usize),
-}
-
-fn parse_path(text: &str) -> Result<Path, &'static str> {
-    let mut root = None;
-    let mut steps = Vec::new();
-    let mut chars = text.chars().peekable();
-    loop {
-        let mut key = String::new();
-        while let Some(c) = chars.next_if(|c| !matches!(c, '.' | '[')) {
-            match c {
-                '\\' => key.push(chars.next().ok_or("a path cannot end in a backslash")?),
-                ']' => return Err("a ']' has no '['"),
-                c => key.push(c),
-            }
+/// Writes the tree of values that patches describe, as JSON: of patches whose values are scalars, in JSON and without escapes,
+/// and in whose keys JSON has nothing to escape. They are taken in the order of their keys, as they come. Nothing is parsed that
+/// is only passed on.
+pub fn write<'a>(
+    patches: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    text: &mut String,
+) -> Result<(), PatchError> {
+    let scalar = |json: &'a str| {
+        let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        // A number that begins so is written in this one way.
+        let is_written = |text: &str| matches!(text.as_bytes(), [b'1'..=b'9', ..]);
+        match text.and_then(|text| Some((text, typed_text(text)?))) {
+            None => Node::Scalar(Cow::Borrowed(json)),
+            Some((_, Value::Null)) => Node::Nothing,
+            Some((text, Value::Number(_))) if is_written(text) => Node::Scalar(Cow::Borrowed(text)),
+            Some((_, typed)) => Node::Scalar(Cow::Owned(typed.to_string())),
         }
-        if key.is_empty() {
-            return Err("a path has no empty part");
-        }
-        match root {
-            None => root = Some(key),
-            Some(_) => steps.push(Step::Key(key)),
-        }
-        while chars.next_if_eq(&'[').is_some() {
-            let mut digits = String::new();
-            while let Some(c) = chars.next_if(char::is_ascii_digit) {
-                digits.push(c);
-            }
-            if chars.next() != Some(']') || digits.is_empty() {
-                return Err("a list index is a number between '[' and ']'");
-            }
-            match digits.parse() {
-                Ok(index) if index <= MAX_INDEX => steps.push(Step::Index(index)),
-                _ => return Err("a list index is at most 65536"),
-            }
-        }
-        match chars.next() {
-            None => break,
-            Some('.') => {}
-            Some(_) => return Err("a list index is followed by '.', '[' or the end"),
-        }
+    };
+    // A key that is no path is a name.
+    if patches.clone().all(|(key, _)| path::is_name(key)) {
+        let members = patches.map(|(key, json)| (Cow::Borrowed(key), scalar(json)));
+        tree::write_object(members, text);
+    } else {
+        tree::write_object(tree::grow(patches.map(|(key, json)| (key, scalar(json))))?, text);
     }
-    if steps.len() >= MAX_DEPTH {
-        return Err("a path has at most 30 parts");
-    }
-    root.map(|root| Path { root, steps }).ok_or("a path has no empty part")
-}
-
-/// The place at a path, made where it is missing. Lists grow with nulls, as in Helm.
-fn reach(values: &mut Map, path: Path) -> Result<&mut Value, &'static str> {
-    const CONFLICT: &str = "another patch puts a value of another shape on this path";
-    let mut place = values.entry(path.root).or_insert(Value::Null);
-    for step in path.steps {
-        place = match step {
-            Step::Key(key) => {
-                if place.is_null() {
-                    *place = Value::Object(Map::new());
-                }
-                place.as_object_mut().ok_or(CONFLICT)?.entry(key).or_insert(Value::Null)
-            }
-            Step::Index(index) => {
-                if place.is_null() {
-                    *place = Value::Array(Vec::new());
-                }
-                let list = place.as_array_mut().ok_or(CONFLICT)?;
-                if list.len() <= index {
-                    list.resize(index + 1, Value::Null);
-                }
-                &mut list[index]
-            }
-        };
-    }
-    if place.is_null() { Ok(place) } else { Err(CONFLICT) }
+    Ok(())
 }
 
 /// Gives a string the type that `--set` would give it; typed JSON stays as it is.
@@ -128,8 +74,7 @@ fn typed(value: &Value) -> Value {
 }
 
 /// What `--set` takes a text for, unless it is just text.
-#[must_use]
-pub fn typed_text(text: &str) -> Option<Value> {
+fn typed_text(text: &str) -> Option<Value> {
     if text.eq_ignore_ascii_case("true") {
         return Some(Value::Bool(true));
     }
@@ -148,6 +93,8 @@ pub fn typed_text(text: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -155,7 +102,19 @@ mod tests {
 
     fn expanded(patches: Value) -> Result<Value, PatchError> {
         let Value::Object(patches) = patches else { panic!("patches are an object") };
-        expand(&patches).map(Value::Object)
+        let values = expand(&patches);
+        // What can be written as texts comes to the same.
+        let texts: BTreeMap<_, _> = patches.iter().map(|(key, value)| (key.as_str(), value.to_string())).collect();
+        let plain = |(key, json): (&&str, &String)| {
+            !key.contains(['\\', '"']) && !json.contains('\\') && !json.starts_with(['{', '[', 'n'])
+        };
+        if texts.iter().all(plain) {
+            let mut text = String::new();
+            let written = write(texts.iter().map(|(key, json)| (*key, json.as_str())), &mut text);
+            let expected = values.as_ref().map(|values| serde_json::to_string(values).unwrap());
+            assert_eq!(written.as_ref().map(|()| text), expected);
+        }
+        values.map(Value::Object)
     }
 
     #[test]

@@ -21,16 +21,27 @@ pub(crate) struct Patches {
     pub(crate) refused: Option<Box<PatchError>>,
 }
 
+/// What a document says of one component.
+pub(super) struct Said<'a> {
+    /// As JSON.
+    pub(super) text: &'a str,
+    /// The same: each name, and its value as JSON.
+    pub(super) members: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Said<'a> {
+    pub(super) fn read(text: &'a str) -> Result<Self, String> {
+        let Members(members) = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Self { text, members: members.into_iter().map(|(name, value)| (name, value.get())).collect() })
+    }
+}
+
 impl Patches {
     /// Adds to a cluster's text what patches come to, as more members of a JSON object: nothing, if they have no meaning.
-    pub(super) fn read(name: Arc<str>, patches: &str, text: &mut String) -> Result<Self, String> {
-        let members: Members<'_> = serde_json::from_str(patches).map_err(|error| error.to_string())?;
-        let (are_variables, refused) = if let Some(flat) = Flat::of(&members) {
-            flat.write(patches, text);
-            let keys: Vec<_> = members.0.iter().map(|(key, _)| &**key).collect();
-            (no_variables(&keys).next().is_none(), None)
-        } else {
-            write_tree(patches, text).map_err(|error| error.to_string())?
+    pub(super) fn read(name: Arc<str>, said: &Said<'_>, text: &mut String) -> Result<Self, String> {
+        let (are_variables, refused) = match Plain::of(&said.members) {
+            Some(plain) => plain.write(said.text, text),
+            None => write_tree(said.text, text).map_err(|error| error.to_string())?,
         };
         Ok(Self { name, are_variables, refused })
     }
@@ -58,37 +69,47 @@ fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(bool, Opt
     Ok((are_variables, None))
 }
 
-/// Patches whose keys are no paths and whose values are scalars, which most are: their tree is what they say, with types
-/// and in order. A start reads those of a whole fleet, so no tree is built of them.
-struct Flat<'a>(Vec<(&'a str, &'a str)>);
+/// Patches whose keys need no escapes and whose values are scalars, which most are, in the order of their keys. A start reads
+/// those of a whole fleet, so no tree of JSON is built of them.
+struct Plain<'a>(Vec<(&'a str, &'a str)>);
 
-impl<'a> Flat<'a> {
-    fn of(members: &'a Members<'a>) -> Option<Self> {
-        let is_plain = |text: &str| !text.is_empty() && !text.contains(['.', '[', ']', '\\', '"']);
-        let is_scalar = |json: &str| !json.starts_with(['{', '[', 'n']) && !json.contains('\\');
-        let mut all: Vec<_> = members.0.iter().map(|(key, value)| (&**key, value.get())).collect();
+impl<'a> Plain<'a> {
+    fn of(members: &'a [(Cow<'a, str>, &'a str)]) -> Option<Self> {
+        // What had escapes is no longer borrowed.
+        let is_plain = |key: &Cow<'_, str>| matches!(key, Cow::Borrowed(_));
+        let is_text = |json: &str| json.starts_with('"') && !json.as_bytes().contains(&b'\\');
+        // Deep in a tree a number is written as it is read, which is as it was said for short ones that are whole.
+        let is_whole = |json: &str| json.len() < 16 && json.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |json: &str| json.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let is_name = |key: &str| !key.contains(['.', '[']);
+        let good = |(key, json): &(Cow<'_, str>, &str)| {
+            is_plain(key)
+                && (is_text(json)
+                    || ["true", "false"].contains(json)
+                    || is_whole(json)
+                    || (is_number(json) && is_name(key)))
+        };
+        if !members.iter().all(good) {
+            return None;
+        }
+        let mut all: Vec<_> = members.iter().map(|(key, value)| (&**key, *value)).collect();
         all.sort_unstable();
-        let good = all.iter().all(|(key, value)| is_plain(key) && is_scalar(value));
         let once = all.windows(2).all(|pair| pair[0].0 != pair[1].0);
-        let no_escapes = members.0.iter().all(|(key, _)| matches!(key, Cow::Borrowed(_)));
-        (good && once && no_escapes).then_some(Self(all))
+        once.then_some(Self(all))
     }
 
-    fn write(&self, patches: &str, text: &mut String) {
+    /// Writes them; says whether all are free names of variables, and why they have no meaning, if they have none.
+    fn write(&self, patches: &str, text: &mut String) -> (bool, Option<Box<PatchError>>) {
+        let start = text.len();
         text.push_str(",\"patches\":");
         text.push_str(patches);
-        text.push_str(",\"values\":{");
-        for (at, (key, value)) in self.0.iter().enumerate() {
-            text.push_str(if at == 0 { "\"" } else { ",\"" });
-            text.push_str(key);
-            text.push_str("\":");
-            let typed = value.strip_prefix('"').and_then(|text| helm::typed_text(text.strip_suffix('"')?));
-            match typed {
-                Some(typed) => text.push_str(&typed.to_string()),
-                None => text.push_str(value),
-            }
+        text.push_str(",\"values\":");
+        let refused = helm::write(self.0.iter().copied(), text).err();
+        if refused.is_some() {
+            text.truncate(start);
         }
-        text.push('}');
+        let keys: Vec<_> = self.0.iter().map(|(key, _)| *key).collect();
+        (no_variables(&keys).next().is_none(), refused.map(Box::new))
     }
 }
 
@@ -107,5 +128,5 @@ pub(crate) fn no_variables<'a>(keys: &[&'a str]) -> impl Iterator<Item = &'a str
 
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

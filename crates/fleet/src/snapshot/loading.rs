@@ -116,9 +116,12 @@ impl<'a> Seen<'a> {
 
 impl Names for &Seen<'_> {
     fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
-        let found = self.places.get(ty.position).and_then(|places| places.get(id));
         // The cluster is read again by itself.
-        found.map(|(_, place)| *place).ok_or_else(|| "it is not defined".to_owned())
+        self.find(ty, id).ok_or_else(|| "it is not defined".to_owned())
+    }
+
+    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
+        self.places.get(ty.position)?.get(id).map(|(_, place)| *place)
     }
 
     fn patched(&mut self, name: &str) -> Arc<str> {

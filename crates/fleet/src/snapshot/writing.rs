@@ -82,7 +82,7 @@ impl Snapshot {
                 }
             }
             None => {
-                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document));
+                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document.packed()));
                 self.renew();
             }
         }
@@ -242,6 +242,10 @@ impl Names for Known<'_> {
     fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
         let place = self.catalogues[ty.position].place(id);
         place.map_err(|error| format!("a reference to \"{id}\": {error}"))
+    }
+
+    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
+        self.catalogues[ty.position].find_place(id)
     }
 
     fn patched(&mut self, name: &str) -> Arc<str> {
