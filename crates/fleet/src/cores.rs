@@ -5,6 +5,11 @@ use std::thread;
 /// Fewer are not worth a thread, nor the question how many cores there are.
 pub(crate) const FEW: usize = 500;
 
+/// How many there are.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Does the same to all items, in their order, on all cores.
 pub(crate) fn on_all_cores<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     on_cores(items, 0, work)
@@ -23,8 +28,7 @@ fn on_cores<T: Send, R: Send>(mut items: Vec<T>, spared: usize, work: impl Fn(T)
     if items.len() <= FEW {
         return items.into_iter().map(work).collect();
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let cores = cores.saturating_sub(spared).min(items.len().div_ceil(FEW)).max(1);
+    let cores = cores().saturating_sub(spared).min(items.len().div_ceil(FEW)).max(1);
     let share = items.len().div_ceil(cores).max(1);
     let work = &work;
     thread::scope(|scope| {

@@ -9,7 +9,11 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Point, Registry};
 use store::{Store, StoreError, Tail};
-use tokio::{sync::Mutex, task::block_in_place, time::timeout};
+use tokio::{
+    sync::Mutex,
+    task::{block_in_place, spawn_blocking},
+    time::timeout,
+};
 
 use crate::{
     Clock, Keep, Log, Status, StoreStatus,
@@ -210,11 +214,22 @@ impl Follower {
         }
     }
 
-    /// Reads the whole picture.
+    /// Reads the whole picture: clusters are understood while the next ones are read.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
-        let picture = store.load().await?;
-        pages::expect(picture.documents.len());
-        Ok(block_in_place(|| Snapshot::load(self.registry.clone(), picture.point, picture.documents))?)
+        let (to, pieces) = store::pieces();
+        let registry = self.registry.clone();
+        let understood = spawn_blocking(move || {
+            let mut count = 0;
+            let pieces = pieces.into_iter().inspect(|piece| {
+                count += piece.len();
+                pages::expect(count);
+            });
+            Snapshot::load_pieces(registry, pieces)
+        });
+        let point = store.read(to).await;
+        // If nobody took what was read, this says why.
+        let fleet = understood.await.map_err(Fatal::other)??;
+        Ok(fleet.at(point?))
     }
 
     /// Tries until it succeeds, or until trying again cannot help.

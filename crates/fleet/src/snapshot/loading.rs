@@ -1,16 +1,31 @@
 //! A whole fleet at once, on all cores: a start waits for this.
 //!
-//! Reading a cluster's text takes most of the time and needs nothing but the catalogue, so definitions come first and
-//! clusters are read side by side. The indexes are filled afterwards, each set from sorted numbers in one go.
+//! Reading a cluster's text takes most of the time and needs nothing but the catalogue, so definitions come first. Clusters are
+//! read side by side while the next ones come, and enter the indexes in the order in which they came.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    iter,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+};
 
 use foldhash::fast::RandomState;
+use imbl::OrdMap;
 use model::{Document, Id, Point, Registry, ResourceType};
 use roaring::RoaringBitmap;
 
-use super::{Snapshot, SnapshotError, writing::Touched};
-use crate::{Cluster, cluster::Names, cores::on_all_cores, problems, slots::Place};
+use super::{Names as ByDns, Snapshot, SnapshotError, writing::Touched};
+use crate::{
+    Cluster,
+    cluster::Names,
+    cores::{cores, on_all_cores},
+    problems,
+    slots::{Place, Slots},
+};
+
+/// How many clusters are read by one core before it asks for more.
+const PIECE: usize = 64;
 
 impl Snapshot {
     /// The fleet at a point of the log, from all its documents; from all or not at all.
@@ -19,78 +34,159 @@ impl Snapshot {
         point: Point,
         documents: impl IntoIterator<Item = Document>,
     ) -> Result<Self, SnapshotError> {
+        let (clusters, others) = apart(documents);
+        let mut clusters = clusters.into_iter();
+        let pieces = iter::from_fn(|| {
+            let piece: Vec<_> = clusters.by_ref().take(PIECE).collect();
+            Some(piece).filter(|piece| !piece.is_empty())
+        });
+        Self::load_pieces(registry, iter::once(others).chain(pieces)).map(|fleet| fleet.at(point))
+    }
+
+    /// The same of documents that come in pieces, those of clusters last. Where it is says who knows it.
+    pub fn load_pieces(
+        registry: Arc<Registry>,
+        pieces: impl IntoIterator<Item = Vec<Document>, IntoIter: Send>,
+    ) -> Result<Self, SnapshotError> {
         let mut fleet = Self::empty(registry);
-        fleet.point = point;
-        let (clusters, others): (Vec<_>, Vec<_>) =
-            documents.into_iter().partition(|document| document.kind.as_str() == ResourceType::CLUSTER);
-        for document in others {
-            fleet.put(document, &mut Touched::Known)?;
+        let mut pieces = pieces.into_iter();
+        let mut first = Vec::new();
+        while first.is_empty()
+            && let Some(piece) = pieces.next()
+        {
+            let (clusters, others) = apart(piece);
+            first = clusters;
+            others.into_iter().try_for_each(|document| fleet.put(document, &mut Touched::Known))?;
         }
-        fleet.enter(clusters)?;
+        fleet.enter(iter::once(first).chain(pieces))?;
         fleet.examine_all();
         Ok(fleet)
     }
 
+    /// The same, at a point of the log.
+    #[must_use]
+    pub fn at(self, point: Point) -> Self {
+        Self { point, ..self }
+    }
+
     /// Takes in clusters.
-    fn enter(&mut self, documents: Vec<Document>) -> Result<(), SnapshotError> {
+    fn enter(&mut self, pieces: impl Iterator<Item = Vec<Document>> + Send) -> Result<(), SnapshotError> {
         let seen = Seen::of(self);
-        let read = on_all_cores(documents, |document| match Cluster::read(&document, &self.registry, &mut &seen) {
-            Ok(cluster) => Ok(Arc::new(cluster)),
-            Err(_) => Err(document),
-        });
-        let mut waiting = Vec::new();
-        let mut holders: Vec<Vec<Vec<Place>>> = self.catalogues.iter().map(|_| Vec::new()).collect();
-        let mut patching: HashMap<Arc<str>, Vec<Place>, RandomState> = HashMap::default();
-        for cluster in read {
-            let cluster = match cluster {
-                Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
-                Ok(cluster) => {
-                    waiting.push(cluster.document.clone());
-                    continue;
-                }
-                Err(document) => {
-                    waiting.push(document);
-                    continue;
-                }
-            };
-            let place = self.clusters.insert(cluster.clone());
-            self.by_id.insert(cluster.id().clone(), place);
-            self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
-            for (position, holders) in holders.iter_mut().enumerate() {
-                for definition in cluster.places(position) {
-                    let at = *definition as usize;
-                    holders.resize_with(holders.len().max(at + 1), Vec::new);
-                    // Twice in one list is once.
-                    if holders[at].last() != Some(&place) {
-                        holders[at].push(place);
+        let pieces = Mutex::new(pieces.enumerate());
+        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let read = |document: Document| match is_cluster(&document)
+            .then(|| Cluster::read(&document, &self.registry, &mut &seen))
+        {
+            Some(Ok(cluster)) => Ok(Arc::new(cluster)),
+            _ => Err(document),
+        };
+        let mut index = Index::of(self.catalogues.len());
+        thread::scope(|scope| {
+            let (send, pieces) = mpsc::channel();
+            for _ in 0..cores() {
+                let send = send.clone();
+                scope.spawn(move || {
+                    while let Some((at, piece)) = next() {
+                        let piece: Vec<_> = piece.into_iter().map(read).collect();
+                        // Whoever takes them is there until all are read.
+                        let _ = send.send((at, piece));
                     }
+                });
+            }
+            drop(send);
+            let (mut early, mut turn) = (BTreeMap::new(), 0);
+            for (at, piece) in pieces {
+                early.insert(at, piece);
+                while let Some(piece) = early.remove(&turn) {
+                    for cluster in piece {
+                        index.enter(cluster);
+                    }
+                    turn += 1;
                 }
             }
-            for patches in cluster.patches() {
-                match patching.get_mut(&patches.name) {
-                    Some(places) => places.push(place),
-                    None => drop(patching.insert(patches.name.clone(), vec![place])),
-                }
-            }
-        }
+        });
+        let Index { clusters, by_id, by_dns, holders, patching, waiting } = index;
+        (self.clusters, self.by_id, self.by_dns) = (clusters, by_id, by_dns);
         for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
             for (definition, places) in (0..).zip(holders) {
                 catalogue.hold_all(definition, sorted(places));
             }
         }
         self.patching = patching.into_iter().map(|(name, places)| (name, Arc::new(sorted(places)))).collect();
-        // What names something that is not defined, or cannot be read.
-        waiting.into_iter().try_for_each(|document| self.put(document, &mut Touched::Known))
+        // What names something that is not defined, or cannot be read; and before that, what is no cluster and came late.
+        let (clusters, others) = apart(waiting);
+        others.into_iter().chain(clusters).try_for_each(|document| self.put(document, &mut Touched::Known))
     }
 
     /// Finds the problems of all documents.
     fn examine_all(&mut self) {
-        let others = self.all_documents().filter(|document| document.kind.as_str() != ResourceType::CLUSTER);
+        let others = self.all_documents().filter(|document| !is_cluster(document));
         self.examine(others.map(|document| (document.kind.clone(), document.id.clone())).collect());
         let found = on_all_cores(self.clusters().collect(), |cluster| problems::of_cluster(self, cluster));
         for problems in found {
             if let Some(first) = problems.first() {
                 self.problems.insert((first.kind.clone(), first.id.clone()), problems.into());
+            }
+        }
+    }
+}
+
+/// Clusters, and all else.
+fn apart(documents: impl IntoIterator<Item = Document>) -> (Vec<Document>, Vec<Document>) {
+    documents.into_iter().partition(is_cluster)
+}
+
+fn is_cluster(document: &Document) -> bool {
+    document.kind.as_str() == ResourceType::CLUSTER
+}
+
+/// The indexes of clusters, in the making.
+struct Index {
+    clusters: Slots<Arc<Cluster>>,
+    by_id: OrdMap<Id, Place>,
+    by_dns: ByDns,
+    /// Who refers to what, by the type's position and the definition's place.
+    holders: Vec<Vec<Vec<Place>>>,
+    patching: HashMap<Arc<str>, Vec<Place>, RandomState>,
+    /// What has to be read once everything else is there.
+    waiting: Vec<Document>,
+}
+
+impl Index {
+    fn of(types: usize) -> Self {
+        Self {
+            clusters: Slots::default(),
+            by_id: OrdMap::new(),
+            by_dns: ByDns::default(),
+            holders: vec![Vec::new(); types],
+            patching: HashMap::default(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, cluster: Result<Arc<Cluster>, Document>) {
+        let cluster = match cluster {
+            Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
+            Ok(cluster) => return self.waiting.push(cluster.document.clone()),
+            Err(document) => return self.waiting.push(document),
+        };
+        let place = self.clusters.insert(cluster.clone());
+        self.by_id.insert(cluster.id().clone(), place);
+        self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
+        for (position, holders) in self.holders.iter_mut().enumerate() {
+            for definition in cluster.places(position) {
+                let at = *definition as usize;
+                holders.resize_with(holders.len().max(at + 1), Vec::new);
+                // Twice in one list is once.
+                if holders[at].last() != Some(&place) {
+                    holders[at].push(place);
+                }
+            }
+        }
+        for patches in cluster.patches() {
+            match self.patching.get_mut(&patches.name) {
+                Some(places) => places.push(place),
+                None => drop(self.patching.insert(patches.name.clone(), vec![place])),
             }
         }
     }

@@ -110,7 +110,7 @@ pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
     if checksum(&kind, &id, body) != column::<i64>(row, "checksum")? {
         return Err(StoreError::Corrupt(format!("{kind} \"{id}\": its checksum does not agree with its content")));
     }
-    let op = match (column::<&str>(row, "op")?, body.map(Body::from_text)) {
+    let op = match (column::<&str>(row, "op")?, body.map(Body::plain)) {
         ("put", Some(body)) => Op::Put(body),
         ("retire", Some(body)) => Op::Retire(body),
         ("remove", None) => Op::Remove,
