@@ -1,5 +1,6 @@
 //! Single writes, one after another and of several who write at once, beside a bare loop that commits one row of the same
-//! size to a SQLite file in the same folder; and one patch of the whole fleet, beside as many single writes.
+//! size to a SQLite file in the same folder, and a request that does nothing; and one patch of the whole fleet, beside as many
+//! single writes.
 
 use std::{path::Path, thread, time::Instant};
 
@@ -38,6 +39,8 @@ struct Writes {
     median_ms: f64,
     p99_ms: f64,
     bare_per_second: Spread,
+    /// Requests that do nothing, one after another.
+    trips_per_second: Spread,
     bulk_ms: Spread,
 }
 
@@ -58,7 +61,8 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let bare = bare(folder.path());
 
     let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
-    let (mut per_second, mut together_per_second, mut bare_per_second) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut per_second, mut together_per_second) = (Vec::new(), Vec::new());
+    let (mut bare_per_second, mut trips_per_second) = (Vec::new(), Vec::new());
     let mut times = Vec::new();
     for round in 0..bench.plan.repetitions {
         let start = Instant::now();
@@ -79,6 +83,9 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         let start = Instant::now();
         commit(&bare, writes, bytes);
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        (0..writes).for_each(|_| drop(connection.get("/health", "").unwrap().ok()));
+        trips_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
     }
     let bulk_ms =
         (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, ALL + turn));
@@ -92,6 +99,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         median_ms: times.median(),
         p99_ms: times.p99(),
         bare_per_second: Spread::new(bare_per_second),
+        trips_per_second: Spread::new(trips_per_second),
         bulk_ms,
     }
 }
@@ -133,6 +141,12 @@ impl Writes {
         self.per_second.median / self.bare_per_second.median
     }
 
+    /// What one writer would come to at a server that only commits: a request and its answer take their time too.
+    fn limit(&self) -> f64 {
+        let (bare, trips) = (self.bare_per_second.median, self.trips_per_second.median);
+        trips / (trips + bare)
+    }
+
     fn together_ratio(&self) -> f64 {
         self.together_per_second.median / self.bare_per_second.median
     }
@@ -160,14 +174,15 @@ impl Row for Writes {
             "p99 ms",
             "bare commits/s",
             "x",
+            "at most",
             "eight at once",
             "x",
             "all, ms",
             "x one by one",
         ];
-        let [clusters, bytes, rate, p50, p99, bare, ratio, together, together_ratio, bulk, bulk_ratio] = heads;
+        let [clusters, bytes, rate, p50, p99, bare, ratio, limit, together, together_ratio, bulk, bulk_ratio] = heads;
         format!(
-            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
+            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {limit:>7} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
         )
     }
 
@@ -177,9 +192,10 @@ impl Row for Writes {
         let (rate, bare, bulk) = (told(&self.per_second), told(&self.bare_per_second), told(&self.bulk_ms));
         let together = told(&self.together_per_second);
         let Self { size, bytes, median_ms, p99_ms, .. } = self;
-        let (ratio, together_ratio, bulk_ratio) = (self.ratio(), self.together_ratio(), self.bulk_ratio());
+        let (ratio, limit, together_ratio, bulk_ratio) =
+            (self.ratio(), self.limit(), self.together_ratio(), self.bulk_ratio());
         format!(
-            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
+            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {limit:>7.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
         )
     }
 
@@ -192,6 +208,8 @@ impl Row for Writes {
             "write_p99_ms": rounded(self.p99_ms),
             "bare_commits_per_second": self.bare_per_second.json(),
             "ratio": rounded(self.ratio()),
+            "requests_that_do_nothing_per_second": self.trips_per_second.json(),
+            "ratio_at_most": rounded(self.limit()),
             "writers_at_once": WRITERS,
             "writes_per_second_at_once": self.together_per_second.json(),
             "ratio_at_once": rounded(self.together_ratio()),

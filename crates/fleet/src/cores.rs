@@ -18,8 +18,12 @@ pub(crate) fn on_all_cores<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> 
 /// The same, and lets those go first who poll meanwhile: it leaves a core to them, and at every item asks whether one of
 /// them waits for this one. A scheduler may well let a thread that has work go on for milliseconds before it asks.
 pub(crate) fn beside_polls<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    // Nobody waits long for one item.
+    let is_long = items.len() > 1;
     on_cores(items, 1, |item| {
-        thread::yield_now();
+        if is_long {
+            thread::yield_now();
+        }
         work(item)
     })
 }

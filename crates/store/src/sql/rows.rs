@@ -96,21 +96,18 @@ fn point(row: &Row, [at, epoch, led]: [&str; 3]) -> Result<Point, StoreError> {
     })
 }
 
-/// The kind and the id of a row.
-fn key(row: &Row) -> Result<(Kind, Id), StoreError> {
+pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
     let (kind, id): (&str, &str) = (column(row, "kind")?, column(row, "id")?);
-    let id = Id::parse(id).map_err(|error| StoreError::Corrupt(format!("{kind} \"{id}\": {error}")))?;
-    Ok((Kind::from(kind), id))
+    checked(Kind::from(kind), id, column(row, "op")?, column(row, "body")?, column(row, "checksum")?)
 }
 
 /// A write whose checksum agrees with it.
-pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
-    let (kind, id) = key(row)?;
-    let body: Option<&str> = column(row, "body")?;
-    if checksum(&kind, &id, body) != column::<i64>(row, "checksum")? {
+pub(super) fn checked(kind: Kind, id: &str, op: &str, body: Option<&str>, sum: i64) -> Result<Write, StoreError> {
+    let id = parsed(&kind, id)?;
+    if checksum(&kind, &id, body) != sum {
         return Err(StoreError::Corrupt(format!("{kind} \"{id}\": its checksum does not agree with its content")));
     }
-    let op = match (column::<&str>(row, "op")?, body.map(Body::plain)) {
+    let op = match (op, body.map(Body::plain)) {
         ("put", Some(body)) => Op::Put(body),
         ("retire", Some(body)) => Op::Retire(body),
         ("remove", None) => Op::Remove,
@@ -119,10 +116,14 @@ pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
     Ok(Write { kind, id, op })
 }
 
-pub(super) fn document(row: &Row) -> Result<Document, StoreError> {
-    let write = write(row)?;
+fn parsed(kind: &Kind, id: &str) -> Result<Id, StoreError> {
+    Id::parse(id).map_err(|error| StoreError::Corrupt(format!("{kind} \"{id}\": {error}")))
+}
+
+/// What a write has left behind.
+pub(super) fn left(write: &Write, revision: Revision) -> Result<Document, StoreError> {
     let removed = || StoreError::Corrupt(format!("{} \"{}\" is there and removed", write.kind, write.id));
-    write.document(revision(row, "revision")?).ok_or_else(removed)
+    write.document(revision).ok_or_else(removed)
 }
 
 /// A change, without its writes.
@@ -146,6 +147,7 @@ pub(super) fn change(row: &Row) -> Result<Change, StoreError> {
 
 /// What the audit trail says of a write.
 pub(super) fn touched(row: &Row) -> Result<(Kind, Id, String), StoreError> {
-    let (kind, id) = key(row)?;
+    let kind = Kind::from(column::<&str>(row, "kind")?);
+    let id = parsed(&kind, column(row, "id")?)?;
     Ok((kind, id, column(row, "op")?))
 }

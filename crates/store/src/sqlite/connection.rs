@@ -105,7 +105,7 @@ impl<'q> Query<'q> {
     }
 
     /// The statement with its parameters, which are called `$1` and so on.
-    fn prepared(self, connection: &Connection) -> Result<CachedStatement<'_>, StoreError> {
+    pub(super) fn prepared(self, connection: &Connection) -> Result<CachedStatement<'_>, StoreError> {
         let mut statement = connection.statement(self.text)?;
         for at in 1..=statement.parameter_count() {
             let number = statement.parameter_name(at).and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
