@@ -19,6 +19,21 @@ pub(crate) fn beside_polls<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> 
     })
 }
 
+/// Does two things to so many items, side by side.
+pub(crate) fn both<A, B: Send>(items: usize, one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if items <= FEW {
+        return (one(), other());
+    }
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        (one(), joined(other))
+    })
+}
+
+fn joined<R>(thread: thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 fn on_cores<T: Send, R: Send>(mut items: Vec<T>, spared: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     if items.len() <= FEW {
         return items.into_iter().map(work).collect();
@@ -37,10 +52,7 @@ fn on_cores<T: Send, R: Send>(mut items: Vec<T>, spared: usize, work: impl Fn(T)
             .collect();
         let mut done: Vec<R> = items.into_iter().map(work).collect();
         for other in others.into_iter().rev() {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            done.extend(joined(other));
         }
         done
     })

@@ -1,16 +1,27 @@
 //! A whole fleet at once, on all cores: a start waits for this.
 //!
 //! Reading a cluster's text takes most of the time and needs nothing but the catalogue, so definitions come first and
-//! clusters are read side by side. The indexes are filled afterwards, each set from sorted numbers in one go.
+//! clusters are read side by side. The indexes are filled afterwards, those of places beside those of names, and each set from
+//! sorted numbers in one go.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use foldhash::fast::RandomState;
 use model::{Document, Id, Point, Registry, ResourceType};
 use roaring::RoaringBitmap;
 
-use super::{Snapshot, SnapshotError, writing::Touched};
-use crate::{Cluster, cluster::Names, cores::on_all_cores, problems, slots::Place};
+use super::{ByName, Snapshot, SnapshotError, writing::Touched};
+use crate::{
+    Cluster,
+    catalogue::Catalogue,
+    cluster::Names,
+    cores::{both, on_all_cores},
+    problems,
+    slots::Place,
+};
 
 impl Snapshot {
     /// The fleet at a point of the log, from all its documents; from all or not at all.
@@ -38,47 +49,29 @@ impl Snapshot {
             Ok(cluster) => Ok(Arc::new(cluster)),
             Err(_) => Err(document),
         });
-        let mut waiting = Vec::new();
-        let mut holders: Vec<Vec<Vec<Place>>> = self.catalogues.iter().map(|_| Vec::new()).collect();
-        let mut patching: HashMap<Arc<str>, Vec<Place>, RandomState> = HashMap::default();
+        let (mut entered, mut waiting) = (Vec::with_capacity(read.len()), Vec::new());
+        let mut ids = HashSet::with_capacity_and_hasher(read.len(), RandomState::default());
         for cluster in read {
-            let cluster = match cluster {
-                Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
-                Ok(cluster) => {
-                    waiting.push(cluster.document.clone());
-                    continue;
+            match cluster {
+                Ok(cluster) if ids.insert(cluster.id().clone()) => {
+                    entered.push((self.clusters.insert(cluster.clone()), cluster));
                 }
-                Err(document) => {
-                    waiting.push(document);
-                    continue;
-                }
-            };
-            let place = self.clusters.insert(cluster.clone());
-            self.by_id.insert(cluster.id().clone(), place);
-            self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
-            for (position, holders) in holders.iter_mut().enumerate() {
-                for definition in cluster.places(position) {
-                    let at = *definition as usize;
-                    holders.resize_with(holders.len().max(at + 1), Vec::new);
-                    // Twice in one list is once.
-                    if holders[at].last() != Some(&place) {
-                        holders[at].push(place);
-                    }
-                }
-            }
-            for patches in cluster.patches() {
-                match patching.get_mut(&patches.name) {
-                    Some(places) => places.push(place),
-                    None => drop(patching.insert(patches.name.clone(), vec![place])),
-                }
+                Ok(cluster) => waiting.push(cluster.document.clone()),
+                Err(document) => waiting.push(document),
             }
         }
-        for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
-            for (definition, places) in (0..).zip(holders) {
-                catalogue.hold_all(definition, sorted(places));
+        let Self { by_id, by_dns, catalogues, patching, .. } = self;
+        let index_places = || {
+            hold(catalogues, &entered);
+            *patching = patching_of(&entered);
+        };
+        let index_names = || {
+            for (place, cluster) in &entered {
+                by_id.insert(cluster.id().clone(), *place);
+                by_dns.claim(cluster.dns(), cluster.id(), Some(cluster));
             }
-        }
-        self.patching = patching.into_iter().map(|(name, places)| (name, Arc::new(sorted(places)))).collect();
+        };
+        both(entered.len(), index_places, index_names);
         // What names something that is not defined, or cannot be read.
         waiting.into_iter().try_for_each(|document| self.put(document, &mut Touched::Known))
     }
@@ -96,9 +89,51 @@ impl Snapshot {
     }
 }
 
+/// Notes who names what.
+fn hold(catalogues: &mut [Catalogue], clusters: &[(Place, Arc<Cluster>)]) {
+    for (position, catalogue) in catalogues.iter_mut().enumerate() {
+        let mut holders: Vec<Vec<Place>> = Vec::new();
+        for (place, cluster) in clusters {
+            for definition in cluster.places(position) {
+                let at = *definition as usize;
+                if at >= holders.len() {
+                    holders.resize_with(at + 1, Vec::new);
+                }
+                // Twice in one list is once.
+                if holders[at].last() != Some(place) {
+                    holders[at].push(*place);
+                }
+            }
+        }
+        for (definition, places) in (0..).zip(holders) {
+            catalogue.hold_all(definition, sorted(&places));
+        }
+    }
+}
+
+/// Who patches what.
+fn patching_of(clusters: &[(Place, Arc<Cluster>)]) -> ByName<Arc<str>, Arc<RoaringBitmap>> {
+    let mut patching: HashMap<&Arc<str>, Vec<Place>, RandomState> = HashMap::default();
+    for (place, cluster) in clusters {
+        for patches in cluster.patches() {
+            patching.entry(&patches.name).or_default().push(*place);
+        }
+    }
+    patching.into_iter().map(|(name, places)| (name.clone(), Arc::new(sorted(&places)))).collect()
+}
+
 /// A set of places that were taken one after the other.
-fn sorted(places: Vec<Place>) -> RoaringBitmap {
-    RoaringBitmap::from_sorted_iter(places.iter().copied()).unwrap_or_else(|_| places.into_iter().collect())
+fn sorted(places: &[Place]) -> RoaringBitmap {
+    // Where many are in the set it is made of its bits, which is less work than to put in one after the other.
+    let bytes = places.iter().max().map_or(0, |last| *last as usize / 8 + 1);
+    if bytes > 4 * places.len() {
+        return places.iter().copied().collect();
+    }
+    let mut bits = vec![0_u8; bytes];
+    for place in places {
+        bits[*place as usize / 8] |= 1 << (place % 8);
+    }
+    RoaringBitmap::from_lsb0_bytes(0, &bits)
 }
 
 /// The definitions that there are, by name. What is not defined has no place here: while clusters change, it could lose it.
