@@ -45,10 +45,7 @@ fn on_cores<T: Send, R: Send>(mut items: Vec<T>, spared: usize, work: impl Fn(T)
             .collect();
         let mut done: Vec<R> = items.into_iter().map(work).collect();
         for other in others.into_iter().rev() {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         done
     })

@@ -230,12 +230,11 @@ fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map),
             let message = format!("the document's id is \"{said}\" and the path's is \"{id}\"");
             Err(FieldError::new("/id", "id", message).into())
         }
-        (Some(id), _) => {
-            let mut ordered = Map::new();
-            ordered.insert("id".to_owned(), Value::String(id.to_string()));
-            fields.shift_remove("id");
-            ordered.extend(fields);
-            Ok((id.clone(), ordered))
+        (Some(id), Some(_)) => Ok((id.clone(), fields)),
+        // An id that is no string gives way to the path's.
+        (Some(id), None) => {
+            fields.shift_insert(0, "id".to_owned(), Value::String(id.to_string()));
+            Ok((id.clone(), fields))
         }
         (None, Some(said)) => match Id::parse(said) {
             Ok(id) => Ok((id, fields)),

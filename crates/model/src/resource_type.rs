@@ -60,6 +60,7 @@ pub struct ResourceType {
     pub requires: Vec<String>,
     /// The defaults of fields that only references have: to say one is to say nothing.
     silent: Map,
+    outline: rules::Outline,
     validator: jsonschema::Validator,
 }
 
@@ -100,7 +101,10 @@ impl ResourceType {
     pub fn check(&self, fields: Map) -> Vec<FieldError> {
         let mut errors = rules::check(self, &fields);
         let document = Value::Object(fields);
-        errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
+        // To see that there is nothing to say is less work than to be ready to say it.
+        if !self.validator.is_valid(&document) {
+            errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
+        }
         errors.sort();
         errors
     }
@@ -114,6 +118,9 @@ impl ResourceType {
 /// The fields of a document with the id first, under its one name: it may stand under `id` or `_id`, and a cluster
 /// without one is named by its `cluster_name`.
 pub fn with_id_first(mut fields: Map, is_cluster: bool) -> Result<Map, FieldError> {
+    if fields.keys().next().is_some_and(|first| first == "id") && !fields.contains_key("_id") {
+        return Ok(fields);
+    }
     let id = match (fields.shift_remove("id"), fields.shift_remove("_id")) {
         (Some(id), Some(other)) if id != other => {
             return Err(FieldError::new("/_id", "id", "\"id\" and \"_id\" differ"));

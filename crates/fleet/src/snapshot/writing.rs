@@ -38,6 +38,11 @@ impl Touched {
             keys.extend(clusters.map(|it| (it.document.kind.clone(), it.id().clone())));
         }
     }
+
+    /// Clusters beside one that is told by itself.
+    fn others<'a>(&mut self, id: &Id, clusters: impl Iterator<Item = &'a Cluster>) {
+        self.clusters(clusters.filter(|cluster| cluster.id() != id));
+    }
 }
 
 impl Snapshot {
@@ -106,11 +111,11 @@ impl Snapshot {
         self.link(place, was.as_deref(), Some(&cluster));
         if let Some(was) = was {
             self.clusters.replace(place, cluster.clone());
-            touched.clusters(self.live_claims(was.dns()));
+            touched.others(&id, self.live_claims(was.dns()));
         } else {
             self.by_id.insert(id.clone(), place);
         }
-        touched.clusters(self.live_claims(cluster.dns()));
+        touched.others(&id, self.live_claims(cluster.dns()));
         touched.document(&cluster.document.kind, &id);
     }
 
@@ -155,13 +160,12 @@ impl Snapshot {
     }
 
     /// Brings the indexes of places from what a cluster was to what it is.
-    fn link(&mut self, place: Place, was: Option<&Cluster>, is: Option<&Cluster>) {
+    fn link<'a>(&mut self, place: Place, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
-            let places =
-                |cluster: Option<&Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position)).to_vec();
+            let places = |cluster: Option<&'a Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position));
             let (old, new) = (places(was), places(is));
             if old != new {
-                for definition in &new {
+                for definition in new {
                     catalogue.hold(*definition, place, true);
                 }
                 let kept: RoaringBitmap = new.iter().collect();
@@ -170,7 +174,11 @@ impl Snapshot {
                 }
             }
         }
-        for Patches { name, .. } in was.map_or(&[][..], Cluster::patches) {
+        let (old, new) = (was.map_or(&[][..], Cluster::patches), is.map_or(&[][..], Cluster::patches));
+        if old.iter().map(|patches| &patches.name).eq(new.iter().map(|patches| &patches.name)) {
+            return;
+        }
+        for Patches { name, .. } in old {
             if is.is_none_or(|is| is.patches_of(name).is_none())
                 && let Some(patching) = self.patching.get_mut(name)
             {
@@ -180,7 +188,7 @@ impl Snapshot {
                 }
             }
         }
-        for Patches { name, .. } in is.map_or(&[][..], Cluster::patches) {
+        for Patches { name, .. } in new {
             if was.is_none_or(|was| was.patches_of(name).is_none()) {
                 note(self.patching.entry(name.clone()).or_default(), place, true);
             }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use super::{Nest, ResourceType, schema};
+use super::{Nest, ResourceType, rules::Outline, schema};
 use crate::{
     Kind, Map, Value,
     yaml::{Located, child},
@@ -166,6 +166,7 @@ impl Declaration {
         let mut silent = all_defaults.clone();
         let properties = self.schema.get("properties").and_then(Value::as_object);
         silent.retain(|name, _| properties.is_none_or(|properties| !properties.contains_key(name)));
+        let outline = Outline::of(&self.schema);
         Ok(ResourceType {
             position,
             kind: self.kind,
@@ -184,6 +185,7 @@ impl Declaration {
             template: self.template,
             requires: self.requires,
             silent,
+            outline,
             validator,
         })
     }
