@@ -85,6 +85,8 @@ struct Edit {
     op: Op,
     /// The rules that the document breaks by itself, if that was looked at: whoever has its fields does.
     broken: Option<Vec<FieldError>>,
+    /// Whether the document says something else then, if that was looked at: whoever has both texts does.
+    changes: Option<bool>,
 }
 
 impl<'a> Draft<'a> {
@@ -108,8 +110,9 @@ impl<'a> Draft<'a> {
             let known = fleet.registry().by_kind(kind.as_str()).and_then(|ty| fleet.document(ty, id));
             known.map_or(*op != Op::Remove, |document| document.op() != *op)
         };
-        let edits = self.edits.into_iter().filter(|(key, edit)| changes(key, &edit.op));
-        let (writes, broken) = edits.map(|((kind, id), Edit { op, broken })| (Write { kind, id, op }, broken)).unzip();
+        let edits = self.edits.into_iter().filter(|(key, edit)| edit.changes.unwrap_or_else(|| changes(key, &edit.op)));
+        let (writes, broken) =
+            edits.map(|((kind, id), Edit { op, broken, .. })| (Write { kind, id, op }, broken)).unzip();
         let change = Change::after(fleet.point(), origin, writes);
         let next = review(fleet, &change, broken)?;
         Ok((change, next))
@@ -139,7 +142,7 @@ impl<'a> Draft<'a> {
 
     /// Writes an operation as it is, for changes that put the past back.
     pub fn write(&mut self, ty: &ResourceType, id: &Id, op: Op) {
-        self.edits.insert((ty.kind.clone(), id.clone()), Edit { op, broken: None });
+        self.edits.insert((ty.kind.clone(), id.clone()), Edit { op, broken: None, changes: None });
     }
 
     fn put(&mut self, ty: &ResourceType, id: &Id, fields: Map) {
@@ -150,7 +153,7 @@ impl<'a> Draft<'a> {
     /// The edit that makes a document say this.
     fn edit(&self, ty: &ResourceType, id: &Id, fields: Map) -> Edit {
         let op = Op::Put(Body::from_fields(&fields));
-        Edit { op, broken: Some(check_fields(self.fleet, ty, id, fields)) }
+        Edit { op, broken: Some(check_fields(self.fleet, ty, id, fields)), changes: None }
     }
 
     /// Creates a document; a decommissioned cluster of that id is in force again.
@@ -173,27 +176,32 @@ impl<'a> Draft<'a> {
 
     /// Changes a document.
     pub fn patch(&mut self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<(), EditError> {
-        let fields = self.patched(ty, id, patch)?;
-        self.put(ty, id, fields);
+        let edit = self.patched(ty, id, patch)?;
+        self.edits.insert((ty.kind.clone(), id.clone()), edit);
         Ok(())
     }
 
     /// Changes documents alike.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
-        let edit = |id: Id| self.patched(ty, &id, patch).map(|fields| (self.edit(ty, &id, fields), id));
-        for edited in beside_polls(ids, edit) {
+        for edited in beside_polls(ids, |id| self.patched(ty, &id, patch).map(|edit| (edit, id))) {
             let (edit, id) = edited?;
             self.edits.insert((ty.kind.clone(), id), edit);
         }
         Ok(())
     }
 
-    /// What a document says after a patch.
-    fn patched(&self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<Map, EditError> {
+    /// The edit that a patch of a document is.
+    fn patched(&self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<Edit, EditError> {
+        let known = self.in_force(ty, id)?;
+        let text = known.text();
         let fields = patch
-            .apply(self.fields(ty, id)?)
+            .apply(serde_json::from_str(&text).map_err(|error| unreadable(&error))?)
             .map_err(|error| FieldError::new("", "patch", error.to_string()).of(&ty.kind, id))?;
-        Ok(with_id(ty, fields, Some(id))?.1)
+        let mut edit = self.edit(ty, id, with_id(ty, fields, Some(id))?.1);
+        if !self.edits.contains_key(&(ty.kind.clone(), id.clone())) {
+            edit.changes = edit.op.body().map(|body| body.text() != text);
+        }
+        Ok(edit)
     }
 
     /// Deletes a document: decommissions a cluster, removes any other that nobody refers to. With `cascade`, the

@@ -78,16 +78,13 @@ impl<'a> Plain<'a> {
         // What had escapes is no longer borrowed.
         let is_plain = |key: &Cow<'_, str>| matches!(key, Cow::Borrowed(_));
         let is_text = |json: &str| json.starts_with('"') && !json.as_bytes().contains(&b'\\');
-        // Deep in a tree a number is written as it is read, which is as it was said for short ones that are whole.
         let is_whole = |json: &str| json.len() < 16 && json.bytes().all(|byte| byte.is_ascii_digit());
+        // In a tree any other number is written as it is read; without paths, all are written as they are said.
         let is_number = |json: &str| json.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-        let is_name = |key: &str| !key.contains(['.', '[']);
+        let is_flat = || members.iter().all(|(key, _)| !key.is_empty() && !key.contains(['.', '[', ']']));
         let good = |(key, json): &(Cow<'_, str>, &str)| {
-            is_plain(key)
-                && (is_text(json)
-                    || ["true", "false"].contains(json)
-                    || is_whole(json)
-                    || (is_number(json) && is_name(key)))
+            let is_same = is_text(json) || ["true", "false"].contains(json) || is_whole(json);
+            is_plain(key) && (is_same || (is_number(json) && is_flat()))
         };
         if !members.iter().all(good) {
             return None;

@@ -220,10 +220,18 @@ impl Snapshot {
                 self.catalogues[ty.position].circular = false;
             }
         }
-        for key in keys {
+        let is_cluster = |kind: &Kind| registry.by_kind(kind.as_str()).is_some_and(ResourceType::is_cluster);
+        let (clusters, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(kind, _)| is_cluster(kind));
+        let of_clusters = beside_polls(clusters, |key| {
+            let found = self.cluster(&key.1).map(|it| problems::of_cluster(self, it));
+            (key, found)
+        });
+        for (key, found) in of_clusters {
+            self.note_problems(key, found);
+        }
+        for key in others {
             let (kind, id) = &key;
             let found = match registry.by_kind(kind.as_str()) {
-                Some(ty) if ty.is_cluster() => self.cluster(id).map(|it| problems::of_cluster(self, it)),
                 Some(ty) => {
                     let found = self.definition(ty, id).map(|it| problems::of_definition(self, it));
                     let is_circle = |problem: &Problem| problem.rule == Rule::DependencyCycle;
@@ -232,10 +240,14 @@ impl Snapshot {
                 }
                 None => self.strangers.get(&key).map(|it| vec![problems::of_stranger(it)]),
             };
-            match found {
-                Some(found) if !found.is_empty() => drop(self.problems.insert(key, found.into())),
-                _ => drop(self.problems.remove(&key)),
-            }
+            self.note_problems(key, found);
+        }
+    }
+
+    fn note_problems(&mut self, key: (Kind, Id), found: Option<Vec<Problem>>) {
+        match found {
+            Some(found) if !found.is_empty() => drop(self.problems.insert(key, found.into())),
+            _ => drop(self.problems.remove(&key)),
         }
     }
 }
