@@ -33,6 +33,7 @@ ALTER TABLE fleet_writes_numbered RENAME TO fleet_writes;
 -- A change writes a document at most once.
 CREATE UNIQUE INDEX fleet_writes_of_document ON fleet_writes (kind, id, revision);
 
+-- What is current comes first, and its writes are looked up: never the other way round, which would be all that ever was.
 CREATE VIEW fleet_documents AS
-SELECT w.kind, w.id, w.revision, w.op, w.body, w.checksum FROM fleet_current c
-JOIN fleet_writes w ON w.number = c.write AND w.kind = c.kind AND w.id = c.id;
+SELECT c.kind, c.id, w.revision, w.op, w.body, w.checksum FROM fleet_current c
+CROSS JOIN fleet_writes w ON w.number = c.write AND w.kind = c.kind AND w.id = c.id;
