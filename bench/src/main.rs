@@ -18,6 +18,7 @@
 
 mod bulk;
 mod catalogue;
+mod committer;
 mod edits;
 mod figures;
 mod fleet;

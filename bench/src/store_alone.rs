@@ -46,7 +46,7 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     let mut head = picture.point;
     let clusters: Vec<_> = picture.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
     let bytes = clusters[0].body.text().len();
-    let bare = writes::bare(folder.path());
+    let bare = writes::bare(&folder.path().join("bare.db"));
 
     let (mut load, mut sqlite) = (Vec::new(), Vec::new());
     let (mut per_second, mut bare_per_second, mut bulk) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Single writes, one after another and of several who write at once, beside a bare loop that commits one row of the same
-//! size to a SQLite file in the same folder, and a request that does nothing; and one patch of the whole fleet, beside as many
-//! single writes.
+//! size to a SQLite file in the same folder, and a server that does no more than that; and one patch of the whole fleet, beside
+//! as many single writes.
 
 use std::{path::Path, thread, time::Instant};
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     catalogue::{BASE, component_id},
+    committer,
     figures::{Spread, Times, grouped, milliseconds, rounded},
     fleet::cluster_id,
     http::Connection,
@@ -39,8 +40,8 @@ struct Writes {
     median_ms: f64,
     p99_ms: f64,
     bare_per_second: Spread,
-    /// Requests that do nothing, one after another.
-    trips_per_second: Spread,
+    /// The same of a server that thinks nothing.
+    committer_per_second: Spread,
     bulk_ms: Spread,
 }
 
@@ -58,11 +59,12 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let (server, folder) = fleet.serve_changes(&bench.machine, Core::Any);
     let mut connection = server.connect();
     let bytes = connection.get(&format!("/clusters/{}", cluster_id(0)), "").unwrap().ok().body.len();
-    let bare = bare(folder.path());
+    let bare = bare(&folder.path().join("bare.db"));
+    let mut committer = committer::connect(folder.path(), bytes);
 
     let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
     let (mut per_second, mut together_per_second) = (Vec::new(), Vec::new());
-    let (mut bare_per_second, mut trips_per_second) = (Vec::new(), Vec::new());
+    let (mut bare_per_second, mut committer_per_second) = (Vec::new(), Vec::new());
     let mut times = Vec::new();
     for round in 0..bench.plan.repetitions {
         let start = Instant::now();
@@ -84,8 +86,10 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         commit(&bare, writes, bytes);
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
         let start = Instant::now();
-        (0..writes).for_each(|_| drop(connection.get("/health", "").unwrap().ok()));
-        trips_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
+        for turn in 0..writes {
+            committer.patch("/", &replicas(turn)).unwrap().ok();
+        }
+        committer_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
     }
     let bulk_ms =
         (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, ALL + turn));
@@ -99,7 +103,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         median_ms: times.median(),
         p99_ms: times.p99(),
         bare_per_second: Spread::new(bare_per_second),
-        trips_per_second: Spread::new(trips_per_second),
+        committer_per_second: Spread::new(committer_per_second),
         bulk_ms,
     }
 }
@@ -121,8 +125,8 @@ pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64
 }
 
 /// As durable as our log: a commit is on the disk.
-pub(crate) fn bare(folder: &Path) -> Sqlite {
-    let connection = Sqlite::open(folder.join("bare.db")).unwrap();
+pub(crate) fn bare(file: &Path) -> Sqlite {
+    let connection = Sqlite::open(file).unwrap();
     let statements = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
          CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT";
     connection.execute_batch(statements).unwrap();
@@ -141,10 +145,9 @@ impl Writes {
         self.per_second.median / self.bare_per_second.median
     }
 
-    /// What one writer would come to at a server that only commits: a request and its answer take their time too.
+    /// What one writer can come to: a request and its answer take their time too.
     fn limit(&self) -> f64 {
-        let (bare, trips) = (self.bare_per_second.median, self.trips_per_second.median);
-        trips / (trips + bare)
+        self.committer_per_second.median / self.bare_per_second.median
     }
 
     fn together_ratio(&self) -> f64 {
@@ -208,7 +211,7 @@ impl Row for Writes {
             "write_p99_ms": rounded(self.p99_ms),
             "bare_commits_per_second": self.bare_per_second.json(),
             "ratio": rounded(self.ratio()),
-            "requests_that_do_nothing_per_second": self.trips_per_second.json(),
+            "committer_per_second": self.committer_per_second.json(),
             "ratio_at_most": rounded(self.limit()),
             "writers_at_once": WRITERS,
             "writes_per_second_at_once": self.together_per_second.json(),
