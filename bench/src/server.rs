@@ -16,8 +16,8 @@ use crate::{
     machine::{self, Core, Machine},
 };
 
-/// Between two looks at a server that is about to be ready.
-const PAUSE: Duration = Duration::from_micros(500);
+/// Between two looks at a server that is about to be ready: each of them takes from what it has.
+const PAUSE: Duration = Duration::from_millis(1);
 
 pub(crate) struct Server {
     process: Child,

@@ -1,4 +1,5 @@
-//! The one task that touches the store: it loads the picture and keeps it at the head of the log.
+//! Loads the picture, and keeps it at the head of the log: at what other processes write, and at what this one wrote where
+//! whoever did could not publish it.
 //!
 //! What it cannot read, it does not publish. While the store is away the last picture stays, and a log that does not
 //! continue what was served is not followed until an operator says so. Both are told: in the log, in `/ready`, and by

@@ -128,8 +128,8 @@ impl Held {
         // To hand this worker's tasks over to another takes longer than to publish what is small and in memory only.
         let is_quick = self.file.is_none() && changes.iter().all(|change| change.writes.len() == 1);
         let advance = || self.advance(next, changes, true, last.at);
-        let advanced = if is_quick { advance() } else { block_in_place(advance) };
-        advanced.inspect_err(|what| tracing::error!("the picture is kept as it is: {what}")).is_ok()
+        // Where it cannot be kept, the follower comes to the same, and tells.
+        if is_quick { advance().is_ok() } else { block_in_place(advance).is_ok() }
     }
 
     /// Takes the picture that changes have made of it.

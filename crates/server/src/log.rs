@@ -13,8 +13,8 @@ use crate::{failure::Failure, held::Held, queue::Queue};
 pub struct Log {
     store: OnceLock<Arc<dyn Store>>,
     published: watch::Sender<Revision>,
-    /// What is served, once there is something: whoever has it moves the picture. That is the follower or, with a change of
-    /// its own that is in the log, this process.
+    /// What is served, once the log is followed. Whoever has it moves the picture: the follower, or who has just brought changes
+    /// of this process into the log.
     held: OnceLock<Arc<Mutex<Held>>>,
     /// There is something to see in the log.
     news: Notify,
