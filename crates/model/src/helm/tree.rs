@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+
 use super::{
     PatchError,
     path::{self, Step},
@@ -9,7 +12,7 @@ use super::{
 use crate::Value;
 
 /// The members of an object, in the order in which they came.
-pub(super) type Members<'a, T> = Vec<(Cow<'a, str>, Node<'a, T>)>;
+pub(super) type Members<'a, T> = IndexMap<Cow<'a, str>, Node<'a, T>, RandomState>;
 
 /// A place of a tree.
 pub(super) enum Node<'a, T> {
@@ -22,7 +25,7 @@ pub(super) enum Node<'a, T> {
 
 /// Puts values at the ends of their paths.
 pub(super) fn grow<'a, T>(patches: impl Iterator<Item = (&'a str, Node<'a, T>)>) -> Result<Members<'a, T>, PatchError> {
-    let (mut members, mut steps) = (Members::new(), Vec::new());
+    let (mut members, mut steps) = (Members::default(), Vec::new());
     for (key, value) in patches {
         let refuse = |rule| PatchError { key: key.to_owned(), rule };
         path::parse(key, &mut steps).map_err(refuse)?;
@@ -43,7 +46,7 @@ fn reach<'n, 'a, T>(
     for step in path {
         if let Node::Nothing = place {
             *place = match step {
-                Step::Key(_) => Node::Object(Vec::new()),
+                Step::Key(_) => Node::Object(Members::default()),
                 Step::Index(_) => Node::List(Vec::new()),
             };
         }
@@ -61,14 +64,9 @@ fn reach<'n, 'a, T>(
     if let Node::Nothing = place { Ok(place) } else { Err(CONFLICT) }
 }
 
-/// A member of an object, made where it is missing. Keys come in order, so it is one of the last if it is there.
+/// A member of an object, made where it is missing.
 fn member<'n, 'a, T>(members: &'n mut Members<'a, T>, name: Cow<'a, str>) -> &'n mut Node<'a, T> {
-    let found = members.iter().rposition(|(member, _)| *member == name);
-    let at = found.unwrap_or_else(|| {
-        members.push((name, Node::Nothing));
-        members.len() - 1
-    });
-    &mut members[at].1
+    members.entry(name).or_insert(Node::Nothing)
 }
 
 impl From<&Value> for Node<'_, Value> {
