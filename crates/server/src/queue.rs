@@ -98,7 +98,7 @@ impl Turn<'_> {
         drop(tip);
         let mut bringing = Box::pin(bring(log.clone()));
         // What has to wait is a task of its own, since a client that hangs up must not take the changes of others along. A
-        // store that is on this machine need not be waited for, and then nobody has to be woken.
+        // store that is on this machine is done when this returns, and then no other thread has to bring the answer.
         if (&mut bringing).now_or_never().is_none() {
             tokio::spawn(bringing);
         }
