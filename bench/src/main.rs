@@ -16,9 +16,9 @@
     reason = "it measures, tells, and fails by panicking"
 )]
 
+mod bare_servers;
 mod bulk;
 mod catalogue;
-mod committer;
 mod edits;
 mod figures;
 mod fleet;

@@ -2,6 +2,10 @@
 -- The arguments are a file with the DNS names of clusters, the rest of the path, more headers, "random" or "in-turn",
 -- and a number, which is the seed or the place; and, if there is one more, the milliseconds between an answer and the
 -- next poll of its connection.
+--
+-- There are as many of them for every fleet, and no two are alike: of a hundred the processor's caches would hold all, and of a
+-- hundred thousand none, so that the load would be slower with a larger fleet whoever answers it.
+local LEAST = 100000
 local polls, count, turn = {}, 0, 0
 local draw
 
@@ -10,11 +14,13 @@ function init(args)
   if pause then
     function delay() return pause end
   end
-  local rest = "/" .. args[2] .. " HTTP/1.1\r\n" .. args[3]:gsub("|", "\r\n") .. "\r\n"
-  for name in io.lines(args[1]) do
-    count = count + 1
-    polls[count] = "GET /api/v2/flux/clusters/" .. name .. rest
-  end
+  local rest = "/" .. args[2] .. " HTTP/1.1\r\n" .. args[3]:gsub("|", "\r\n")
+  repeat
+    for name in io.lines(args[1]) do
+      count = count + 1
+      polls[count] = "GET /api/v2/flux/clusters/" .. name .. rest .. string.format("X-Poll: %06d\r\n\r\n", count)
+    end
+  until count >= LEAST
   if args[4] == "random" then
     math.randomseed(args[5])
     draw = function() return polls[math.random(count)] end

@@ -1,7 +1,7 @@
 //! The store by itself, in this process: the same rows and the same changes, with no server around it and no thought. What
 //! stands on it cannot be faster with one change after another, so where it misses an aim this says how much is its own.
 
-use std::{fs, time::Instant};
+use std::{fs, path::Path, time::Instant};
 
 use jiff::Timestamp;
 use model::{Change, Document, Origin, Point, ResourceType, Write};
@@ -41,7 +41,7 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     let folder = tempfile::tempdir_in(&fleet.folder).unwrap();
     let file = folder.path().join("fleet.db");
     fs::copy(fleet.folder.join("fleet.db"), &file).unwrap();
-    let store = SqliteStore::open(&format!("sqlite://{}?mode=rw", file.display()).parse().unwrap()).await.unwrap();
+    let store = open(&file).await;
     let picture = store.load().await.unwrap();
     let mut head = picture.point;
     let clusters: Vec<_> = picture.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
@@ -88,10 +88,18 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     }
 }
 
-fn change(head: &Point, documents: &[&Document]) -> Change {
+pub(crate) async fn open(file: &Path) -> SqliteStore {
+    SqliteStore::open(&format!("sqlite://{}?mode=rw", file.display()).parse().unwrap()).await.unwrap()
+}
+
+/// A change that writes documents as they are.
+pub(crate) fn change(head: &Point, documents: &[&Document]) -> Change {
     let write = |it: &&Document| Write { kind: it.kind.clone(), id: it.id.clone(), op: it.op() };
-    let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "bench".to_owned(), reason: None, request_id: None };
-    Change::after(head, origin, documents.iter().map(write).collect())
+    Change::after(head, origin(), documents.iter().map(write).collect())
+}
+
+pub(crate) fn origin() -> Origin {
+    Origin { at: Timestamp::UNIX_EPOCH, actor: "bench".to_owned(), reason: None, request_id: None }
 }
 
 impl Alone {

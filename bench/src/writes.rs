@@ -1,16 +1,15 @@
 //! Single writes, one after another and of several who write at once, beside a bare loop that commits one row of the same
-//! size to a SQLite file in the same folder, and a server that does no more than that; and one patch of the whole fleet, beside
+//! size to a SQLite file in the same folder, and servers that do a part of ours; and one patch of the whole fleet, beside
 //! as many single writes.
 
-use std::{path::Path, thread, time::Instant};
+use std::{fs, path::Path, thread, time::Instant};
 
 use rusqlite::Connection as Sqlite;
 use serde_json::{Value, json};
 
 use crate::{
-    Bench,
+    Bench, bare_servers,
     catalogue::{BASE, component_id},
-    committer,
     figures::{Spread, Times, grouped, milliseconds, rounded},
     fleet::cluster_id,
     http::Connection,
@@ -22,6 +21,10 @@ use crate::{
 
 /// Apart from one another, so that neighbours are not written one after the other.
 pub(crate) const STRIDE: usize = 7_919;
+
+/// Rounds before those that count. Until the write-ahead logs are as long as they get, commits take longer: a file that grows
+/// has more to bring to the disk.
+const WARM_UP: usize = 3;
 
 /// How many write at once.
 const WRITERS: usize = 8;
@@ -40,8 +43,8 @@ struct Writes {
     median_ms: f64,
     p99_ms: f64,
     bare_per_second: Spread,
-    /// The same of a server that thinks nothing.
-    committer_per_second: Spread,
+    /// The same behind HTTP, to our log, and after a thought.
+    parts_per_second: [Spread; 3],
     bulk_ms: Spread,
 }
 
@@ -60,13 +63,23 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let mut connection = server.connect();
     let bytes = connection.get(&format!("/clusters/{}", cluster_id(0)), "").unwrap().ok().body.len();
     let bare = bare(&folder.path().join("bare.db"));
-    let mut committer = committer::connect(folder.path(), bytes);
+    let copy = |name: &str| {
+        let file = folder.path().join(name);
+        fs::copy(fleet.folder.join("fleet.db"), &file).unwrap();
+        file
+    };
+    let mut parts = [
+        bare_servers::committer(folder.path(), bytes),
+        bare_servers::appender(&copy("appender.db")),
+        bare_servers::thinker(&copy("thinker.db")),
+    ];
 
     let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
     let (mut per_second, mut together_per_second) = (Vec::new(), Vec::new());
-    let (mut bare_per_second, mut committer_per_second) = (Vec::new(), Vec::new());
+    let (mut bare_per_second, mut parts_per_second) = (Vec::new(), <[Vec<_>; 3]>::default());
     let mut times = Vec::new();
-    for round in 0..bench.plan.repetitions {
+    let warm_up = if bench.plan.smoke { 0 } else { WARM_UP };
+    for round in 0..warm_up + bench.plan.repetitions {
         let start = Instant::now();
         for turn in round * writes..(round + 1) * writes {
             let asked = Instant::now();
@@ -85,25 +98,26 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
         let start = Instant::now();
         commit(&bare, writes, bytes);
         bare_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
-        let start = Instant::now();
-        for turn in 0..writes {
-            committer.patch("/", &replicas(turn)).unwrap().ok();
+        for (part, per_second) in parts.iter_mut().zip(&mut parts_per_second) {
+            let start = Instant::now();
+            (round * writes..(round + 1) * writes).for_each(|turn| single(part, fleet.size, turn));
+            per_second.push(writes as f64 / start.elapsed().as_secs_f64());
         }
-        committer_per_second.push(writes as f64 / start.elapsed().as_secs_f64());
     }
     let bulk_ms =
         (0..bench.plan.bulk_repetitions(fleet.size)).map(|turn| bulk(&mut connection, fleet.size, ALL + turn));
     let bulk_ms = Spread::new(bulk_ms);
-    let times = Times::new(times);
+    let times = Times::new(times.split_off(warm_up * writes));
+    let spread = |mut figures: Vec<_>| Spread::new(figures.split_off(warm_up));
     Writes {
         size: fleet.size,
         bytes,
-        per_second: Spread::new(per_second),
-        together_per_second: Spread::new(together_per_second),
+        per_second: spread(per_second),
+        together_per_second: spread(together_per_second),
         median_ms: times.median(),
         p99_ms: times.p99(),
-        bare_per_second: Spread::new(bare_per_second),
-        committer_per_second: Spread::new(committer_per_second),
+        bare_per_second: spread(bare_per_second),
+        parts_per_second: parts_per_second.map(spread),
         bulk_ms,
     }
 }
@@ -145,9 +159,9 @@ impl Writes {
         self.per_second.median / self.bare_per_second.median
     }
 
-    /// What one writer can come to: a request and its answer take their time too.
-    fn limit(&self) -> f64 {
-        self.committer_per_second.median / self.bare_per_second.median
+    /// What one writer can come to: behind HTTP, with our log, and with our thoughts.
+    fn limits(&self) -> [f64; 3] {
+        self.parts_per_second.each_ref().map(|part| part.median / self.bare_per_second.median)
     }
 
     fn together_ratio(&self) -> f64 {
@@ -161,8 +175,7 @@ impl Writes {
 }
 
 impl Row for Writes {
-    const TITLE: &'static str =
-        "Durable writes, beside a bare SQLite loop that commits one row of the same size, and a patch of all clusters";
+    const TITLE: &'static str = "Durable writes, beside a bare SQLite loop that commits one row of the same size, and servers that only commit, append to\nour log, or think before they append; and a patch of all clusters";
 
     fn size(&self) -> usize {
         self.size
@@ -177,15 +190,32 @@ impl Row for Writes {
             "p99 ms",
             "bare commits/s",
             "x",
-            "at most",
+            "commit",
+            "append",
+            "think",
             "eight at once",
             "x",
             "all, ms",
             "x one by one",
         ];
-        let [clusters, bytes, rate, p50, p99, bare, ratio, limit, together, together_ratio, bulk, bulk_ratio] = heads;
+        let [
+            clusters,
+            bytes,
+            rate,
+            p50,
+            p99,
+            bare,
+            ratio,
+            commit,
+            append,
+            think,
+            together,
+            together_ratio,
+            bulk,
+            bulk_ratio,
+        ] = heads;
         format!(
-            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {limit:>7} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
+            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {commit:>6} {append:>6} {think:>6} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
         )
     }
 
@@ -195,14 +225,15 @@ impl Row for Writes {
         let (rate, bare, bulk) = (told(&self.per_second), told(&self.bare_per_second), told(&self.bulk_ms));
         let together = told(&self.together_per_second);
         let Self { size, bytes, median_ms, p99_ms, .. } = self;
-        let (ratio, limit, together_ratio, bulk_ratio) =
-            (self.ratio(), self.limit(), self.together_ratio(), self.bulk_ratio());
+        let (ratio, together_ratio, bulk_ratio) = (self.ratio(), self.together_ratio(), self.bulk_ratio());
+        let [commit, append, think] = self.limits();
         format!(
-            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {limit:>7.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
+            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {commit:>6.2} {append:>6.2} {think:>6.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
         )
     }
 
     fn json(&self) -> Value {
+        let ([commits, appends, thinks], limits) = (&self.parts_per_second, self.limits().map(rounded));
         json!({
             "clusters": self.size,
             "document_bytes": self.bytes,
@@ -211,8 +242,12 @@ impl Row for Writes {
             "write_p99_ms": rounded(self.p99_ms),
             "bare_commits_per_second": self.bare_per_second.json(),
             "ratio": rounded(self.ratio()),
-            "committer_per_second": self.committer_per_second.json(),
-            "ratio_at_most": rounded(self.limit()),
+            "servers_that_do_less": {
+                "commits_per_second": commits.json(),
+                "appends_per_second": appends.json(),
+                "appends_after_a_thought_per_second": thinks.json(),
+                "ratios": limits,
+            },
             "writers_at_once": WRITERS,
             "writes_per_second_at_once": self.together_per_second.json(),
             "ratio_at_once": rounded(self.together_ratio()),

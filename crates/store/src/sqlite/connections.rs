@@ -40,8 +40,11 @@ fn connect_to_write(file: &Path, create: bool) -> Result<Connection, StoreError>
     };
     connection.progress_handler(STEPS, Some(go_on))?;
     // The size of pages is for new files: three documents of a usual cluster fill one, where only one would fit into half
-    // of it.
-    connection.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+    // of it. A change writes seven of them, and most are written again by the next changes. So the write-ahead log may have
+    // 32 MiB before it is moved into the file, which then takes each of them once.
+    let settings = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         PRAGMA wal_autocheckpoint = 4000;";
+    connection.execute_batch(settings)?;
     Ok(Connection::new(connection))
 }
 

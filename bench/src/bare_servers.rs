@@ -1,0 +1,107 @@
+//! Servers that do less than ours, to show what one writer can come to: one that commits a row for every request, one that
+//! appends a change to our log, and one that thinks the change through before that, on a picture that nobody else sees. Each is one
+//! thread with one connection, knows no header but one, and hands nothing to anybody.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::Arc,
+    thread,
+};
+
+use fleet::{Draft, Snapshot};
+use model::{Id, Patch, Registry, ResourceType};
+use store::{Picture, SqliteStore, Store as _};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{http::Connection, store_alone, writes};
+
+/// For every request commits a row of so many bytes.
+pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
+    let sqlite = writes::bare(&folder.join("committer.db"));
+    let answer = "x".repeat(bytes);
+    serve(move |_, _| {
+        writes::commit(&sqlite, 1, bytes);
+        answer.clone()
+    })
+}
+
+/// For every request appends a change that writes the cluster as it is.
+pub(crate) fn appender(database: &Path) -> Connection {
+    let (runtime, store, Picture { point: mut head, documents }) = open(database);
+    let registry = Arc::new(Registry::built_in().unwrap());
+    let fleet = Snapshot::load(registry, head, documents).unwrap();
+    serve(move |id, _| {
+        let document = &fleet.cluster(id).unwrap().document;
+        let change = store_alone::change(&head, &[document]);
+        runtime.block_on(store.append(&change)).unwrap();
+        head = head.after(&change);
+        document.body.text().into_owned()
+    })
+}
+
+/// For every request patches the cluster, reviews what comes of it, appends the change and goes on with the picture after it.
+pub(crate) fn thinker(database: &Path) -> Connection {
+    let (runtime, store, Picture { point, documents }) = open(database);
+    let registry = Arc::new(Registry::built_in().unwrap());
+    let mut fleet = Snapshot::load(registry.clone(), point, documents).unwrap();
+    serve(move |id, patch| {
+        let clusters = registry.by_kind(ResourceType::CLUSTER).unwrap();
+        let mut draft = Draft::on(&fleet);
+        draft.patch(clusters, id, &Patch::Strategic(serde_json::from_slice(patch).unwrap())).unwrap();
+        let (change, next) = draft.into_change(store_alone::origin()).unwrap();
+        runtime.block_on(store.append(&change)).unwrap();
+        fleet = next;
+        fleet.cluster(id).unwrap().document.body.text().into_owned()
+    })
+}
+
+fn open(database: &Path) -> (Runtime, SqliteStore, Picture) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let store = runtime.block_on(store_alone::open(database));
+    let picture = runtime.block_on(store.load()).unwrap();
+    (runtime, store, picture)
+}
+
+/// Starts a server for one connection, with which it ends. It is told the id at the end of the path and the body of a request, and
+/// says the body of the answer.
+fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> Connection {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || serve_one(&listener.accept().unwrap().0, answer));
+    Connection::open(&address).unwrap()
+}
+
+fn serve_one(mut stream: &TcpStream, mut answer: impl FnMut(&Id, &[u8]) -> String) {
+    stream.set_nodelay(true).unwrap();
+    let mut requests = BufReader::new(stream);
+    while let Some((id, length)) = head(&mut requests) {
+        let mut body = vec![0; length];
+        requests.read_exact(&mut body).unwrap();
+        let answer = answer(&id, &body);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
+        stream.write_all((head + &answer).as_bytes()).unwrap();
+    }
+}
+
+/// Reads the head of a request: the id at the end of its path, and how long its body is; nothing where there is no more request.
+fn head(requests: &mut BufReader<&TcpStream>) -> Option<(Id, usize)> {
+    let mut line = String::new();
+    let mut next = || {
+        line.clear();
+        requests.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        Some(line.trim_end().to_owned())
+    };
+    let first = next()?;
+    let id = first.split(' ').nth(1)?.rsplit('/').next()?.parse().unwrap();
+    let mut length = 0;
+    loop {
+        let line = next()?;
+        match line.split_once(": ") {
+            Some(("Content-Length", said)) => length = said.parse().unwrap(),
+            None if line.is_empty() => return Some((id, length)),
+            _ => {}
+        }
+    }
+}
