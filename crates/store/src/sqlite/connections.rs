@@ -20,8 +20,9 @@ use crate::StoreError;
 /// How long a writer waits for another process to finish its commit.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// After so many steps of its machine, SQLite looks up from its work: some tens of microseconds.
-const STEPS: i32 = 200;
+/// After so many steps of its machine, SQLite looks up from its work: some hundreds of microseconds. A change of one document
+/// takes fewer; whoever waits for this core would else be let in while everybody waits for the commit.
+const STEPS: i32 = 2_000;
 
 /// How many statements a connection keeps for the next time: all that there are.
 const STATEMENTS: usize = 32;
