@@ -175,7 +175,9 @@ impl Writes {
 }
 
 impl Row for Writes {
-    const TITLE: &'static str = "Durable writes, beside a bare SQLite loop that commits one row of the same size, and servers that only commit, append to\nour log, or think before they append; and a patch of all clusters";
+    const TITLE: &'static str = "\
+Durable writes, beside a bare SQLite loop that commits one row of the same size, and servers that only commit, append to
+our log, or think before they append; and a patch of all clusters";
 
     fn size(&self) -> usize {
         self.size
