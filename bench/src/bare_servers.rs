@@ -1,6 +1,6 @@
 //! Servers that do less than ours, to show what one writer can come to: one that commits a row for every request, one that
-//! appends a change to our log, and one that thinks the change through before that, on a picture that nobody else sees. Each is one
-//! thread with one connection, knows no header but one, and hands nothing to anybody.
+//! appends a change to our log, and one that thinks the change through before that, on a picture that nobody else sees. Each
+//! is one thread with one connection, knows no header but one, and hands nothing to anybody.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -29,9 +29,8 @@ pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
 
 /// For every request appends a change that writes the cluster as it is.
 pub(crate) fn appender(database: &Path) -> Connection {
-    let (runtime, store, Picture { point: mut head, documents }) = open(database);
-    let registry = Arc::new(Registry::built_in().unwrap());
-    let fleet = Snapshot::load(registry, head, documents).unwrap();
+    let (runtime, store, fleet) = open(database);
+    let mut head = *fleet.point();
     serve(move |id, _| {
         let document = &fleet.cluster(id).unwrap().document;
         let change = store_alone::change(&head, &[document]);
@@ -43,11 +42,9 @@ pub(crate) fn appender(database: &Path) -> Connection {
 
 /// For every request patches the cluster, reviews what comes of it, appends the change and goes on with the picture after it.
 pub(crate) fn thinker(database: &Path) -> Connection {
-    let (runtime, store, Picture { point, documents }) = open(database);
-    let registry = Arc::new(Registry::built_in().unwrap());
-    let mut fleet = Snapshot::load(registry.clone(), point, documents).unwrap();
+    let (runtime, store, mut fleet) = open(database);
     serve(move |id, patch| {
-        let clusters = registry.by_kind(ResourceType::CLUSTER).unwrap();
+        let clusters = fleet.registry().by_kind(ResourceType::CLUSTER).unwrap();
         let mut draft = Draft::on(&fleet);
         draft.patch(clusters, id, &Patch::Strategic(serde_json::from_slice(patch).unwrap())).unwrap();
         let (change, next) = draft.into_change(store_alone::origin()).unwrap();
@@ -57,15 +54,16 @@ pub(crate) fn thinker(database: &Path) -> Connection {
     })
 }
 
-fn open(database: &Path) -> (Runtime, SqliteStore, Picture) {
+fn open(database: &Path) -> (Runtime, SqliteStore, Snapshot) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(store_alone::open(database));
-    let picture = runtime.block_on(store.load()).unwrap();
-    (runtime, store, picture)
+    let Picture { point, documents } = runtime.block_on(store.load()).unwrap();
+    let registry = Arc::new(Registry::built_in().unwrap());
+    (runtime, store, Snapshot::load(registry, point, documents).unwrap())
 }
 
-/// Starts a server for one connection, with which it ends. It is told the id at the end of the path and the body of a request, and
-/// says the body of the answer.
+/// Starts a server for one connection, with which it ends. It is told the id at the end of the path and the body of a request,
+/// and says the body of the answer.
 fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> Connection {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

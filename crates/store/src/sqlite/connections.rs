@@ -21,7 +21,7 @@ use crate::StoreError;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// After so many steps of its machine, SQLite looks up from its work: some hundreds of microseconds. A change of one document
-/// takes fewer; whoever waits for this core would else be let in while everybody waits for the commit.
+/// takes far fewer, so whoever waits for this core is seldom let in while everybody who writes waits for its commit.
 const STEPS: i32 = 2_000;
 
 /// How many statements a connection keeps for the next time: all that there are.
