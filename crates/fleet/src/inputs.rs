@@ -115,7 +115,7 @@ impl Snapshot {
         cluster.fetch(ty);
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
         let patches = if ty.patchable { cluster.served_len() } else { 0 };
-        let mut list = List::with_capacity(cluster.places(ty.position).len() * each + patches);
+        let mut list = List::with_capacity(cluster.list(ty.position).len() * each + patches);
         self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, cluster.ending())
     }
@@ -150,10 +150,10 @@ impl Snapshot {
         if let Some(twice) = cluster.twice(ty.position).and_then(|place| self.catalogue(ty)?.at(place)) {
             return Err(Refusal::DuplicateInput(twice.id.to_string()));
         }
-        let places = cluster.places(ty.position);
+        let count = cluster.list(ty.position).len();
         // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
         // could be such a mistake is served.
-        if places.is_empty()
+        if count == 0
             && let Some(list) = cluster.unread_lists().first()
         {
             return Err(Refusal::UnreadList(list.clone()));
@@ -176,7 +176,7 @@ impl Snapshot {
             let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
             take(id, Input { ty, definition, said, patches: beside.patches, order: order.as_ref(), cluster });
         }
-        if seen != places.len() {
+        if seen != count {
             let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
             return Err(lost.into());
         }

@@ -62,7 +62,7 @@ pub struct Snapshot {
     registry: Arc<Registry>,
     point: Point,
     /// Live and decommissioned.
-    clusters: Slots<Arc<Cluster>>,
+    clusters: Slots<Cluster>,
     by_id: OrdMap<Id, Place>,
     by_dns: Names,
     /// By the type's position in the registry.
@@ -119,7 +119,7 @@ impl Snapshot {
 
     /// All clusters, live and decommissioned, in the order of their ids.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
-        self.by_id.values().filter_map(|place| self.clusters.get(*place)).map(AsRef::as_ref)
+        self.by_id.values().filter_map(|place| self.clusters.get(*place))
     }
 
     /// The cluster that polls under a name: the live one or, if there is none, a decommissioned one.
@@ -156,7 +156,7 @@ impl Snapshot {
     }
 
     fn at_places<'a>(&'a self, places: Option<&'a RoaringBitmap>) -> impl Iterator<Item = &'a Cluster> + use<'a> {
-        places.into_iter().flatten().filter_map(|place| self.clusters.get(place)).map(AsRef::as_ref)
+        places.into_iter().flatten().filter_map(|place| self.clusters.get(place))
     }
 
     /// The references of a cluster to a type, each with its definition, in their order.
@@ -167,7 +167,7 @@ impl Snapshot {
     ) -> impl Iterator<Item = (&'a Id, Beside<'a>, Option<&'a Definition>)> + use<'a> {
         let catalogue = self.catalogue(ty);
         // Every place in a list has an entry for as long as the list is there.
-        cluster.references(ty.position).filter_map(move |(place, beside)| {
+        cluster.list(ty.position).filter_map(move |(place, beside)| {
             let Entry { id, definition, .. } = catalogue?.at(place)?;
             Some((id, beside, definition.as_deref()))
         })
@@ -202,7 +202,7 @@ impl Snapshot {
     /// A cluster by its id, in force or not.
     #[must_use]
     pub fn cluster(&self, id: &Id) -> Option<&Cluster> {
-        self.clusters.get(*self.by_id.get(id)?).map(AsRef::as_ref)
+        self.clusters.get(*self.by_id.get(id)?)
     }
 
     /// Whether a document of a kind that no type declares has this id.

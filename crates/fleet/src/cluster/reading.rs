@@ -15,7 +15,7 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 use model::{Document, Registry, ResourceType, Value, dns_spelling};
 use serde::Deserialize;
 
-use super::{Cluster, ENDING, Odd, Patches, patches::Said};
+use super::{Cluster, ENDING, Facts, Odd, Patches, patches::Said};
 use crate::{
     Polls,
     catalogue::Version,
@@ -45,33 +45,22 @@ impl Cluster {
         document: &Document,
         registry: &Registry,
         names: &mut impl Names,
+        polls: Polls,
     ) -> Result<Self, SnapshotError> {
-        let read = Parts::read(&document.body.text(), registry, names);
-        let Parts { dns, ending, text, numbers, patches, odd } =
-            read.map_err(|what| SnapshotError::unreadable(document, what))?;
-        let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
-        Ok(Self {
-            document: document.packed(),
-            polls: Polls::new(registry.types().count()),
-            // Copied, since an allocator leaves what has shrunk where it is, with the room that it had to grow.
-            text: text.as_str().into(),
-            ending,
-            dns,
-            numbers: numbers.as_slice().into(),
-            patches: patches.into(),
-            odd: is_odd.then(|| Box::new(odd)),
-            version: Version::new(),
-        })
+        let parts = Parts::read(&document.body.text(), registry, names);
+        let cluster = parts.and_then(|parts| parts.into_cluster(document, polls));
+        cluster.map_err(|what| SnapshotError::unreadable(document, what))
     }
 }
 
 /// What a cluster's text says.
 #[derive(Debug)]
 struct Parts {
-    dns: Range<u32>,
-    ending: u32,
-    text: String,
-    numbers: Vec<u32>,
+    identity: Identity,
+    /// Its lists of references, as they are kept.
+    lists: String,
+    /// What the references say, and what the patches come to.
+    said: String,
     patches: Vec<Patches>,
     odd: Odd,
 }
@@ -92,13 +81,13 @@ impl Parts {
             Some(text) if text.starts_with('"') => Ok(text),
             _ => Err(format!("{name} is not a string")),
         };
-        let mut identity = Identity::write(string("cluster_name")?, string("cluster_dns")?, string("environment")?)?;
-        let patches = match field("patches") {
-            None | Some("null") => Vec::new(),
+        let identity = Identity::write(string("cluster_name")?, string("cluster_dns")?, string("environment")?)?;
+        let patched = match field("patches") {
+            None | Some("null") => Patched::default(),
             Some(patches) => {
                 let Members(patches) = parse(patches)?;
                 let patches = patches.into_iter().filter(|(_, one)| one.get() != "null");
-                read_patches(patches.map(|(name, one)| Ok((name, Said::read(one.get())?))), &mut identity.text, names)?
+                Patched::read(patches.map(|(name, one)| Ok((name, Said::read(one.get())?))), names)?
             }
         };
         let mut lists = Lists::of(registry);
@@ -112,24 +101,44 @@ impl Parts {
         let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
         let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
         let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
-        Self::of(identity, patches, lists, unread_lists, registry, names)
+        Self::of(identity, patched, lists, unread_lists, registry, names)
     }
 
     fn of(
         identity: Identity,
-        patches: Vec<Placed>,
+        patched: Patched,
         lists: Lists,
         unread_lists: Vec<String>,
         registry: &Registry,
         names: &impl Names,
     ) -> Result<Self, String> {
-        let Identity { mut text, ending, dns } = identity;
         let odd = Odd { twice: lists.twice(registry), unread_lists };
-        let numbers = lists.write(&patches, registry, names, &mut text)?;
+        let Patched { all, text: mut said } = patched;
+        let lists = lists.write(&all, registry, names, &mut said)?;
         // To collect them would take over the memory of the pairs, which is larger.
-        let mut only = Vec::with_capacity(patches.len());
-        only.extend(patches.into_iter().map(|(patches, _)| patches));
-        Ok(Self { dns, ending, text, numbers, patches: only, odd })
+        let mut patches = Vec::with_capacity(all.len());
+        patches.extend(all.into_iter().map(|(patches, _)| patches));
+        Ok(Self { identity, lists, said, patches, odd })
+    }
+
+    fn into_cluster(self, document: &Document, polls: Polls) -> Result<Cluster, String> {
+        let number = |at: usize| u32::try_from(at).map_err(|_| "the document is too large".to_owned());
+        let range = |range: Range<usize>| Ok::<_, String>(number(range.start)?..number(range.end)?);
+        let Self { identity: Identity { mut text, ending, dns }, lists, said, patches, odd } = self;
+        let start = text.len();
+        text.extend([&*lists, &*said]);
+        let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
+        let facts = Facts {
+            document: document.packed(),
+            polls,
+            ending: number(ending)?,
+            lists: range(start..start + lists.len())?,
+            dns: range(dns)?,
+            patches: patches.into(),
+            odd: is_odd.then(|| Box::new(odd)),
+            version: Version::new(),
+        };
+        Ok(Cluster::new(facts, &text))
     }
 }
 
@@ -137,15 +146,12 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn number(count: usize) -> Result<u32, String> {
-    u32::try_from(count).map_err(|_| "the document is too large".to_owned())
-}
-
 /// The end of every input, with which a cluster's text begins, and the name under which it polls.
+#[derive(Debug)]
 struct Identity {
     text: String,
-    ending: u32,
-    dns: Range<u32>,
+    ending: usize,
+    dns: Range<usize>,
 }
 
 impl Identity {
@@ -156,7 +162,7 @@ impl Identity {
         // Without its quotes.
         let said = text.len() + 1..text.len() + dns.len() - 1;
         text.extend([dns, r#","environment":"#, environment, "}}"]);
-        let ending = number(text.len())?;
+        let ending = text.len();
         let Name(dns) = parse(dns)?;
         let dns = dns_spelling(&dns);
         let dns = if text[said.clone()] == *dns {
@@ -165,31 +171,40 @@ impl Identity {
             text.push_str(&dns);
             text.len() - dns.len()..text.len()
         };
-        Ok(Self { text, ending, dns: number(dns.start)?..number(dns.end)? })
+        Ok(Self { text, ending, dns })
     }
 }
 
-/// More than most texts of clusters need: one that grows is copied each time.
+/// More than most clusters say: a text that grows is copied each time.
 const ROOM: usize = 2048;
 
 /// Patches, and where in the text they are.
-type Placed = (Patches, Range<u32>);
+type Placed = (Patches, Range<usize>);
 
-fn read_patches<'a>(
-    all: impl Iterator<Item = Result<(Cow<'a, str>, Said<'a>), String>>,
-    text: &mut String,
-    names: &mut impl Names,
-) -> Result<Vec<Placed>, String> {
-    let mut patches = Vec::with_capacity(all.size_hint().0);
-    for one in all {
-        let (name, said) = one?;
-        let start = number(text.len())?;
-        let read = Patches::read(names.patched(&name), &said, text)?;
-        patches.push((read, start..number(text.len())?));
+/// All patches, in the order of their names, and the text of what they come to.
+#[derive(Default)]
+struct Patched {
+    all: Vec<Placed>,
+    text: String,
+}
+
+impl Patched {
+    fn read<'a>(
+        patches: impl Iterator<Item = Result<(Cow<'a, str>, Said<'a>), String>>,
+        names: &mut impl Names,
+    ) -> Result<Self, String> {
+        let mut text = String::with_capacity(ROOM);
+        let mut all = Vec::with_capacity(patches.size_hint().0);
+        for one in patches {
+            let (name, said) = one?;
+            let start = text.len();
+            let read = Patches::read(names.patched(&name), &said, &mut text)?;
+            all.push((read, start..text.len()));
+        }
+        // Of several of one name the last one is found.
+        all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        Ok(Self { all, text })
     }
-    // Of several of one name the last one is found.
-    patches.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    Ok(patches)
 }
 
 fn is_list_of_references(text: &str) -> bool {

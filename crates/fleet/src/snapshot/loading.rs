@@ -17,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::{Names as ByDns, Snapshot, SnapshotError, writing::Touched};
 use crate::{
-    Cluster,
+    Cluster, Polls,
     cluster::Names,
     cores::{cores, on_all_cores},
     problems,
@@ -75,9 +75,9 @@ impl Snapshot {
         let pieces = Mutex::new(pieces.enumerate());
         let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
         let read = |document: Document| match is_cluster(&document)
-            .then(|| Cluster::read(&document, &self.registry, &mut &seen))
+            .then(|| Cluster::read(&document, &self.registry, &mut &seen, Polls::new(self.catalogues.len())))
         {
-            Some(Ok(cluster)) => Ok(Arc::new(cluster)),
+            Some(Ok(cluster)) => Ok(cluster),
             _ => Err(document),
         };
         let mut index = Index::of(self.catalogues.len());
@@ -142,7 +142,7 @@ fn is_cluster(document: &Document) -> bool {
 
 /// The indexes of clusters, in the making.
 struct Index {
-    clusters: Slots<Arc<Cluster>>,
+    clusters: Slots<Cluster>,
     by_id: OrdMap<Id, Place>,
     by_dns: ByDns,
     /// Who refers to what, by the type's position and the definition's place.
@@ -164,7 +164,7 @@ impl Index {
         }
     }
 
-    fn enter(&mut self, cluster: Result<Arc<Cluster>, Document>) {
+    fn enter(&mut self, cluster: Result<Cluster, Document>) {
         let cluster = match cluster {
             Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
             Ok(cluster) => return self.waiting.push(cluster.document.clone()),
@@ -175,7 +175,7 @@ impl Index {
         self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
         for (position, holders) in self.holders.iter_mut().enumerate() {
             for definition in cluster.places(position) {
-                let at = *definition as usize;
+                let at = definition as usize;
                 holders.resize_with(holders.len().max(at + 1), Vec::new);
                 // Twice in one list is once.
                 if holders[at].last() != Some(&place) {

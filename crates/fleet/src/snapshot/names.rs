@@ -26,16 +26,16 @@ const FEW: usize = 64;
 
 /// The clusters that claim DNS names of one hash, in the order of their ids. That is one name, by all odds; and of it one live
 /// cluster at most, if all is well, and any number of tombstones.
-type Claims = Arc<[Arc<Cluster>]>;
+type Claims = Arc<[Cluster]>;
 
 impl Names {
     /// The clusters that claim a name, live or not, in the order of their ids.
     pub(super) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        self.alike(self.hash(dns)).iter().map(AsRef::as_ref).filter(move |cluster| cluster.dns() == dns)
+        self.alike(self.hash(dns)).iter().filter(move |cluster| cluster.dns() == dns)
     }
 
     /// Notes which cluster of an id claims a name, or that none does any longer.
-    pub(super) fn claim(&mut self, dns: &str, id: &Id, cluster: Option<&Arc<Cluster>>) {
+    pub(super) fn claim(&mut self, dns: &str, id: &Id, cluster: Option<&Cluster>) {
         let hash = self.hash(dns);
         let others = self.alike(hash).iter().filter(|known| known.id() != id || known.dns() != dns);
         let mut all: Vec<_> = others.chain(cluster).cloned().collect();
@@ -56,7 +56,7 @@ impl Names {
         self.hasher.hash_one(dns)
     }
 
-    fn alike(&self, hash: u64) -> &[Arc<Cluster>] {
+    fn alike(&self, hash: u64) -> &[Cluster] {
         let changed = if self.changed.is_empty() { None } else { self.changed.get(&hash) };
         changed.map_or_else(|| self.table.get(hash), AsRef::as_ref)
     }
@@ -67,14 +67,14 @@ impl Names {
 #[derive(Clone, Debug, Default)]
 struct Table {
     /// As many as a power of two, and a quarter of them free.
-    slots: Vec<Option<(u64, Arc<Cluster>)>>,
+    slots: Vec<Option<(u64, Cluster)>>,
     taken: usize,
     /// What has more than one cluster.
     crowded: HashMap<u64, Claims, RandomState>,
 }
 
 impl Table {
-    fn get(&self, hash: u64) -> &[Arc<Cluster>] {
+    fn get(&self, hash: u64) -> &[Cluster] {
         match self.slots.get(self.slot(hash)) {
             Some(Some((_, cluster))) => slice::from_ref(cluster),
             _ => self.crowded.get(&hash).map_or(&[], AsRef::as_ref),
@@ -95,7 +95,7 @@ impl Table {
     }
 
     /// Notes the clusters of a hash.
-    fn set(&mut self, hash: u64, clusters: &[Arc<Cluster>]) {
+    fn set(&mut self, hash: u64, clusters: &[Cluster]) {
         match clusters {
             [one] => self.put(hash, one.clone()),
             _ => self.take_out(hash),
@@ -124,7 +124,7 @@ impl Table {
     }
 
     /// Puts the one cluster of a hash into its slot.
-    fn put(&mut self, hash: u64, cluster: Arc<Cluster>) {
+    fn put(&mut self, hash: u64, cluster: Cluster) {
         let at = self.slot(hash);
         let has_room = (self.taken + 1) * 4 <= self.slots.len() * 3;
         match self.slots.get_mut(at) {

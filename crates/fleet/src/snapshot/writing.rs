@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::{Snapshot, SnapshotError, loading::Seen};
 use crate::{
-    Cluster, Definition, Problem, Rule,
+    Cluster, Definition, Polls, Problem, Rule,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
     cores::{FEW, beside_polls},
@@ -73,8 +73,9 @@ impl Snapshot {
         match registry.by_kind(kind.as_str()) {
             Some(ty) if ty.is_cluster() => {
                 let document = Document { kind: ty.kind.clone(), ..document };
+                let polls = self.polls_of(&id);
                 let mut names = Known { catalogues: &mut self.catalogues, patching: &self.patching };
-                let cluster = Cluster::read(&document, &registry, &mut names)?;
+                let cluster = Cluster::read(&document, &registry, &mut names, polls)?;
                 self.put_cluster(cluster, touched);
             }
             // Only clusters have tombstones; any other document that is not in force is not there.
@@ -95,20 +96,21 @@ impl Snapshot {
         Ok(())
     }
 
-    fn put_cluster(&mut self, mut cluster: Cluster, touched: &mut Touched) {
+    /// How a cluster polled that may be there already.
+    fn polls_of(&self, id: &Id) -> Polls {
+        self.cluster(id).map_or_else(|| Polls::new(self.catalogues.len()), |known| known.polls.clone())
+    }
+
+    fn put_cluster(&mut self, cluster: Cluster, touched: &mut Touched) {
         let id = cluster.id().clone();
         let known = self.by_id.get(&id).copied();
         let was = known.and_then(|place| self.clusters.get(place)).cloned();
-        if let Some(was) = &was {
-            cluster.polls = was.polls.clone();
-        }
-        let cluster = Arc::new(cluster);
         let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
         self.by_dns.claim(cluster.dns(), &id, Some(&cluster));
         if let Some(was) = was.as_ref().filter(|was| was.dns() != cluster.dns()) {
             self.by_dns.claim(was.dns(), &id, None);
         }
-        self.link(place, was.as_deref(), Some(&cluster));
+        self.link(place, was.as_ref(), Some(&cluster));
         if let Some(was) = was {
             self.clusters.replace(place, cluster.clone());
             touched.others(&id, self.live_claims(was.dns()));
@@ -130,7 +132,7 @@ impl Snapshot {
         let seen = Seen::of(self);
         beside_polls(change.writes.iter().collect(), |write| {
             let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
-            Cluster::read(&document, &self.registry, &mut &seen).ok()
+            Cluster::read(&document, &self.registry, &mut &seen, self.polls_of(&write.id)).ok()
         })
     }
 
@@ -162,15 +164,14 @@ impl Snapshot {
     /// Brings the indexes of places from what a cluster was to what it is.
     fn link<'a>(&mut self, place: Place, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
-            let places = |cluster: Option<&'a Cluster>| cluster.map_or(&[][..], |cluster| cluster.places(position));
-            let (old, new) = (places(was), places(is));
-            if old != new {
-                for definition in new {
-                    catalogue.hold(*definition, place, true);
+            let places = |cluster: Option<&'a Cluster>| cluster.into_iter().flat_map(move |it| it.places(position));
+            if !places(was).eq(places(is)) {
+                for definition in places(is) {
+                    catalogue.hold(definition, place, true);
                 }
-                let kept: RoaringBitmap = new.iter().collect();
-                for definition in old.iter().filter(|definition| !kept.contains(**definition)) {
-                    catalogue.hold(*definition, place, false);
+                let kept: RoaringBitmap = places(is).collect();
+                for definition in places(was).filter(|definition| !kept.contains(*definition)) {
+                    catalogue.hold(definition, place, false);
                 }
             }
         }

@@ -8,9 +8,9 @@ use serde::{
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{Names, Placed, number};
+use super::{Names, Placed};
 use crate::{
-    cluster::{Mark, What},
+    cluster::references::{Reference, Written},
     merge::Name,
     slots::Place,
 };
@@ -86,41 +86,37 @@ impl Lists {
         twice
     }
 
-    /// Writes the lists in the order of the types, as numbers, and what references say to the end of the cluster's text.
+    /// Writes the lists as they are kept, in the order of the types, and what references say to the end of all that is said.
     pub(super) fn write(
         self,
         patches: &[Placed],
         registry: &Registry,
         names: &impl Names,
         text: &mut String,
-    ) -> Result<Vec<u32>, String> {
-        let types = self.of_types.len();
-        let mut numbers = Vec::with_capacity(types + 1 + self.places.len() + Mark::NUMBERS * MANY);
-        let mut marks = Vec::with_capacity(self.said.len() + patches.len());
-        numbers.resize(types + 1, number(types + 1)?);
+    ) -> Result<String, String> {
+        let mut lists = Written::with_capacity(2 * MANY);
         for ty in registry.types() {
             let list = self.list(ty);
             let patched = if ty.patchable { patched(patches, ty, names) } else { Vec::new() };
             let first = self.said.partition_point(|(at, _)| *at < list.start);
             let mut said = self.said[first..].iter().peekable();
+            lists.begin();
             for (at, place) in list.clone().zip(&self.places[list]) {
-                let here = number(numbers.len())?;
-                numbers.push(*place);
-                if let Some((_, said)) = said.next_if(|(said, _)| *said == at) {
-                    let what = What::Said { enabled: said.get("enabled") != Some(&Value::Bool(false)) };
-                    let start = number(text.len())?;
-                    text.push_str(&serde_json::to_string(said).map_err(|error| error.to_string())?);
-                    marks.push(Mark { at: here, what, start, end: number(text.len())? });
-                }
-                if let Ok(found) = patched.binary_search_by_key(place, |(place, _)| *place) {
-                    let Range { start, end } = patched[found].1.clone();
-                    marks.push(Mark { at: here, what: What::Patched, start, end });
-                }
+                let said = match said.next_if(|(said, _)| *said == at) {
+                    None => None,
+                    Some((_, said)) => {
+                        let enabled = said.get("enabled") != Some(&Value::Bool(false));
+                        let start = text.len();
+                        text.push_str(&serde_json::to_string(said).map_err(|error| error.to_string())?);
+                        Some((enabled, start..text.len()))
+                    }
+                };
+                let found = patched.binary_search_by_key(place, |(place, _)| *place).ok();
+                let patched = found.map(|found| patched[found].1.clone());
+                lists.push(Reference { place: *place, said, patched });
             }
-            numbers[ty.position + 1] = number(numbers.len())?;
         }
-        numbers.extend(marks.into_iter().flat_map(Mark::write));
-        Ok(numbers)
+        lists.into_text().map_err(|error| error.to_string())
     }
 }
 
@@ -140,7 +136,7 @@ fn are_different(list: &[Place]) -> bool {
 
 /// Where in the text the patches are of what a type defines, in the order of places. Of several of one name the last one
 /// counts.
-fn patched(patches: &[Placed], ty: &ResourceType, names: &impl Names) -> Vec<(Place, Range<u32>)> {
+fn patched(patches: &[Placed], ty: &ResourceType, names: &impl Names) -> Vec<(Place, Range<usize>)> {
     let places = patches.iter().rev().filter_map(|(one, text)| Some((names.find(ty, &one.name)?, text.clone())));
     let mut places: Vec<_> = places.collect();
     places.sort_by_key(|(place, _)| *place);

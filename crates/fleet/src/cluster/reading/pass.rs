@@ -4,7 +4,7 @@ use std::{borrow::Cow, mem};
 
 use model::{Map, Registry, ResourceType, Value};
 
-use super::{Identity, Lists, Names, Parts, cursor::Cursor, is_list_of_references, parse, read_patches};
+use super::{Identity, Lists, Names, Parts, Patched, cursor::Cursor, is_list_of_references, parse};
 use crate::cluster::patches::Said;
 
 /// What a document says, of which each field is there once and is what it should be.
@@ -82,9 +82,9 @@ impl<'a> Pass<'a> {
 
     pub(super) fn into_parts(self, registry: &Registry, names: &mut impl Names) -> Result<Parts, String> {
         let [name, dns, environment] = self.identity;
-        let mut identity = Identity::write(name, dns, environment)?;
-        let patches = read_patches(self.patches.into_iter().flatten().map(Ok), &mut identity.text, names)?;
-        Parts::of(identity, patches, self.lists, self.unread_lists, registry, names)
+        let identity = Identity::write(name, dns, environment)?;
+        let patched = Patched::read(self.patches.into_iter().flatten().map(Ok), names)?;
+        Parts::of(identity, patched, self.lists, self.unread_lists, registry, names)
     }
 }
 
