@@ -54,6 +54,12 @@ impl Plan {
         if self.smoke { 0 } else { 100 }
     }
 
+    /// Rounds of commits before those that count. Until the write-ahead logs are as long as they get, commits take longer: a
+    /// file that grows has more to bring to the disk.
+    pub(crate) fn warm_up(&self) -> usize {
+        if self.smoke { 0 } else { 3 }
+    }
+
     /// How often all clusters are patched.
     pub(crate) fn bulk_repetitions(&self, size: usize) -> usize {
         if size > self.main { self.repetitions.min(2) } else { self.repetitions }

@@ -1,5 +1,6 @@
-//! Polls on one core, beside nginx with the same answers as files on the same core. Servers of all sizes run side by
-//! side and are asked in turns, so that whatever else the machine does meets all of them.
+//! Polls on one core, beside nginx with the same answers as files on the same core. Both are asked in turns, so that whatever
+//! else the machine does meets both of them. So are servers of several sizes; but the size that most figures are about is asked
+//! by itself. With other fleets in memory the kernel takes a core away for milliseconds, and a p99 is a matter of chance.
 
 use std::{
     fmt::{self, Write as _},
@@ -99,7 +100,14 @@ impl Pair {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    let pairs: Vec<_> = bench.fleets.iter().map(|fleet| Pair::start(bench, fleet)).collect();
+    let (main, others): (Vec<_>, Vec<_>) = bench.fleets.iter().partition(|fleet| fleet.size == bench.plan.main);
+    let mut rows: Vec<_> = [main, others].into_iter().flat_map(|fleets| side_by_side(bench, &fleets)).collect();
+    rows.sort_by_key(|row| row.size);
+    Box::new(Polls { rows, plan: bench.plan.clone() })
+}
+
+fn side_by_side(bench: &Bench, fleets: &[&Seeded]) -> Vec<Row> {
+    let pairs: Vec<_> = fleets.iter().map(|fleet| Pair::start(bench, fleet)).collect();
     // The files of nginx are many.
     machine::settle();
     let mut rows = Vec::new();
@@ -114,8 +122,7 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
             rows.extend(measure(bench, &asked, manner));
         }
     }
-    rows.sort_by_key(|row| row.size);
-    Box::new(Polls { rows, plan: bench.plan.clone() })
+    rows
 }
 
 /// Asks for everything once, so that nginx has the files open. It may not be allowed to keep those of all types.

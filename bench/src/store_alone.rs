@@ -50,7 +50,8 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
 
     let (mut load, mut sqlite) = (Vec::new(), Vec::new());
     let (mut per_second, mut bare_per_second, mut bulk) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..bench.plan.repetitions {
+    let warm_up = bench.plan.warm_up();
+    for round in 0..warm_up + bench.plan.repetitions {
         sqlite.push(start::read(fleet));
         let start = Instant::now();
         store.load().await.unwrap();
@@ -78,12 +79,13 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
         bulk.push(milliseconds(start.elapsed()));
         head = head.after(&change);
     }
+    let spread = |mut figures: Vec<_>| Spread::new(figures.split_off(warm_up));
     Alone {
         size: fleet.size,
-        load: Spread::new(load),
-        sqlite: Spread::new(sqlite),
-        per_second: Spread::new(per_second),
-        bare_per_second: Spread::new(bare_per_second),
+        load: spread(load),
+        sqlite: spread(sqlite),
+        per_second: spread(per_second),
+        bare_per_second: spread(bare_per_second),
         bulk: Spread::new(bulk),
     }
 }

@@ -22,10 +22,6 @@ use crate::{
 /// Apart from one another, so that neighbours are not written one after the other.
 pub(crate) const STRIDE: usize = 7_919;
 
-/// Rounds before those that count. Until the write-ahead logs are as long as they get, commits take longer: a file that grows
-/// has more to bring to the disk.
-const WARM_UP: usize = 3;
-
 /// How many write at once.
 const WRITERS: usize = 8;
 
@@ -78,7 +74,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let (mut per_second, mut together_per_second) = (Vec::new(), Vec::new());
     let (mut bare_per_second, mut parts_per_second) = (Vec::new(), <[Vec<_>; 3]>::default());
     let mut times = Vec::new();
-    let warm_up = if bench.plan.smoke { 0 } else { WARM_UP };
+    let warm_up = bench.plan.warm_up();
     for round in 0..warm_up + bench.plan.repetitions {
         let start = Instant::now();
         for turn in round * writes..(round + 1) * writes {
