@@ -107,7 +107,7 @@ fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
             for (class, side, down) in [("ours", &row.ours, 0.0), ("nginx", &row.nginx, BAR + 2.0)] {
                 let length = rate(side) / most * LONGEST;
                 rectangle(out, class, BARS, y + down, length);
-                let ratio = if class == "ours" { format!(" ({:.2} x)", row.ratio()) } else { String::new() };
+                let ratio = if class == "ours" { format!(" ({:.2} x)", row.ratio().median) } else { String::new() };
                 let told = format!("{}{ratio}", grouped(rate(side)));
                 text(out, BARS + length + 6.0, y + down + 10.0, "quiet", &told);
             }

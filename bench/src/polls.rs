@@ -35,8 +35,9 @@ const BUSY: f64 = 0.9;
 const ABOUT: &str = "\
 Polls on one core, beside nginx with the same answers as files on the same core
 
-polls/s: median, and from the least to the most; CPU: what the process computed for a poll; core: the share of its core
-that this was; load: the share of the other core that wrk took; other: the share of a core that others took, who disturbed.
+polls/s: median, and from the least to the most; x: beside nginx, right before or after, as the median of the repetitions; CPU:
+what the process computed for a poll; core: the share of its core that this was; load: the share of the other core that wrk
+took; other: the share of a core that others took, who disturbed.
 Where core is not full, either the load ran out or others were there, and the ratio of CPU is the one that counts. p99 is
 that of whoever has all it can take, except where it is calm: there connections pause, and nobody is full.
 
@@ -59,6 +60,8 @@ pub(crate) struct Row {
 
 /// The figures of one of the two.
 pub(crate) struct Side {
+    /// One for each repetition.
+    outcomes: Vec<Outcome>,
     pub(crate) per_second: Spread,
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
@@ -147,8 +150,8 @@ fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
         }
     }
     let rows = pairs.iter().zip(outcomes).map(|(pair, [ours, nginx])| {
-        let row = Row { size: pair.size, manner, ours: Side::new(&ours), nginx: Side::new(&nginx) };
-        eprintln!("bench: {} clusters, {manner}: {:.2} x nginx", row.size, row.ratio());
+        let row = Row { size: pair.size, manner, ours: Side::new(ours), nginx: Side::new(nginx) };
+        eprintln!("bench: {} clusters, {manner}: {:.2} x nginx", row.size, row.ratio().median);
         row
     });
     rows.collect()
@@ -166,7 +169,7 @@ fn undisturbed(bench: &Bench, run: impl Fn() -> Outcome) -> Outcome {
 }
 
 impl Side {
-    fn new(outcomes: &[Outcome]) -> Self {
+    fn new(outcomes: Vec<Outcome>) -> Self {
         let spread = |figure: fn(&Outcome) -> f64| Spread::new(outcomes.iter().map(figure));
         Self {
             per_second: spread(|outcome| outcome.per_second),
@@ -177,7 +180,14 @@ impl Side {
             load: spread(|outcome| outcome.load),
             others: spread(|outcome| outcome.others),
             bytes: spread(|outcome| outcome.bytes).median,
+            outcomes,
         }
+    }
+
+    /// How many times as much a figure is as that of another, in each repetition: what the machine does to one of the two it
+    /// does to the other, whose turn is next, and perhaps not to the repetitions to come.
+    fn beside(&self, other: &Self, figure: fn(&Outcome) -> f64) -> Spread {
+        Spread::new(self.outcomes.iter().zip(&other.outcomes).map(|(one, other)| figure(one) / figure(other)))
     }
 
     fn json(&self) -> Value {
@@ -196,8 +206,13 @@ impl Side {
 
 impl Row {
     /// Polls per second, beside nginx.
-    pub(crate) fn ratio(&self) -> f64 {
-        self.ours.per_second.median / self.nginx.per_second.median
+    pub(crate) fn ratio(&self) -> Spread {
+        self.ours.beside(&self.nginx, |outcome| outcome.per_second)
+    }
+
+    /// Polls per second, beside those of another size.
+    fn growth(&self, other: &Self) -> Spread {
+        self.ours.beside(&other.ours, |outcome| outcome.per_second)
     }
 
     fn others(&self) -> f64 {
@@ -211,12 +226,12 @@ impl Row {
 
     /// The same by what a poll takes of the core. Where the load ran out before the core did, this is the ratio that
     /// counts.
-    fn computed_ratio(&self) -> f64 {
-        self.nginx.computed_us.median / self.ours.computed_us.median
+    fn computed_ratio(&self) -> Spread {
+        self.nginx.beside(&self.ours, |outcome| outcome.computed_us)
     }
 
-    fn p99_ratio(&self) -> f64 {
-        self.ours.p99_ms.median / self.nginx.p99_ms.median
+    fn p99_ratio(&self) -> Spread {
+        self.ours.beside(&self.nginx, |outcome| outcome.p99_ms)
     }
 
     fn json(&self) -> Value {
@@ -228,9 +243,9 @@ impl Row {
             "paused": self.manner.paused,
             "ours": self.ours.json(),
             "nginx": self.nginx.json(),
-            "polls_per_second_ratio": rounded(self.ratio()),
-            "cpu_ratio": rounded(self.computed_ratio()),
-            "p99_ratio": rounded(self.p99_ratio()),
+            "polls_per_second_ratio": self.ratio().json(),
+            "cpu_ratio": self.computed_ratio().json(),
+            "p99_ratio": self.p99_ratio().json(),
         })
     }
 }
@@ -245,13 +260,13 @@ impl fmt::Display for Row {
             _ => "",
         };
         write!(out, "{size:>8} {:<19} {connections:<4} {how:<4}", manner.kind)?;
-        write!(out, " {:>24} {:>24} {:>5.2}", rate(&ours.per_second), rate(&nginx.per_second), self.ratio())?;
+        write!(out, " {:>24} {:>24} {:>5.2}", rate(&ours.per_second), rate(&nginx.per_second), self.ratio().median)?;
         for figure in [|side: &Side| side.p50_ms, |side: &Side| side.p99_ms] {
             write!(out, " {:>6.2} {:>6.2}", figure(ours).median, figure(nginx).median)?;
         }
-        write!(out, " {:>5.2}", self.p99_ratio())?;
+        write!(out, " {:>5.2}", self.p99_ratio().median)?;
         let (our_time, their_time) = (ours.computed_us.median, nginx.computed_us.median);
-        write!(out, " {our_time:>6.1} {their_time:>6.1} {:>5.2}", self.computed_ratio())?;
+        write!(out, " {our_time:>6.1} {their_time:>6.1} {:>5.2}", self.computed_ratio().median)?;
         for figure in [|side: &Side| side.busy, |side: &Side| side.load, |side: &Side| side.others] {
             write!(out, " {:>4.0}% {:>4.0}%", figure(ours).median * 100.0, figure(nginx).median * 100.0)?;
         }
@@ -293,25 +308,25 @@ impl Section for Polls {
         for row in self.rows.iter().filter(|row| row.size == self.plan.main) {
             if row.manner.paused {
                 let what = format!("p99 beside nginx, neither of them full: {}", row.manner);
-                verdicts.push(Verdict::at_most(what, row.p99_ratio(), 1.0, "x"));
+                verdicts.push(Verdict::at_most(what, row.p99_ratio().median, 1.0, "x"));
                 continue;
             }
             let floor = if row.manner.kept { 1.0 } else { 0.9 };
             let what = format!("polls/s beside nginx: {}", row.manner);
-            verdicts.push(Verdict::at_least(what, row.ratio(), floor, "x"));
+            verdicts.push(Verdict::at_least(what, row.ratio().median, floor, "x"));
             if !row.is_full() {
                 let what = format!("the same by CPU, for a core was not full: {}", row.manner);
-                verdicts.push(Verdict::at_least(what, row.computed_ratio(), floor, "x"));
+                verdicts.push(Verdict::at_least(what, row.computed_ratio().median, floor, "x"));
             }
             if row.manner.kept {
                 let what = format!("p99 beside nginx, each with all it can take: {}", row.manner);
-                verdicts.push(Verdict::at_most(what, row.p99_ratio(), 1.0, "x"));
+                verdicts.push(Verdict::at_most(what, row.p99_ratio().median, 1.0, "x"));
             }
         }
         let (small, large) = (self.plan.smallest(), self.plan.largest());
         for row in self.rows.iter().filter(|row| row.size == small) {
             if let Some(larger) = self.row(large, row.manner) {
-                let ratio = larger.ours.per_second.median / row.ours.per_second.median;
+                let ratio = larger.growth(row).median;
                 let what = format!("polls/s at {large} clusters beside {small}: {}", row.manner);
                 verdicts.push(Verdict::at_least(what, ratio, 0.9, "x"));
             }
