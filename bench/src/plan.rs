@@ -65,6 +65,12 @@ impl Plan {
         if size > self.main { self.repetitions.min(2) } else { self.repetitions }
     }
 
+    /// How often polls are measured. More often where a p99 is judged: what takes a core away for milliseconds, be it but a
+    /// hundredth of the time, comes and goes.
+    pub(crate) fn poll_repetitions(&self, size: usize, Manner { kept, gzip, .. }: Manner) -> usize {
+        if size == self.main && kept && !gzip && !self.smoke { 15 } else { self.repetitions }
+    }
+
     /// Seconds of one run of polls.
     pub(crate) fn seconds(&self, size: usize) -> u32 {
         if size == self.main && !self.smoke { 2 } else { 1 }

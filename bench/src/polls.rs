@@ -139,14 +139,20 @@ fn warm_up(bench: &Bench, pair: &Pair, manner: Manner) {
 
 fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
     let mut outcomes: Vec<[Vec<Outcome>; 2]> = pairs.iter().map(|_| Default::default()).collect();
-    for repetition in 0..bench.plan.repetitions {
-        for (pair, outcomes) in pairs.iter().zip(&mut outcomes) {
-            for (target, outcomes) in pair.targets().into_iter().zip(outcomes) {
-                let order = Order::Random(repetition as u64 + 1);
-                outcomes.push(undisturbed(bench, || {
-                    wrk::run(&bench.machine, target, manner, order, bench.plan.seconds(pair.size))
-                }));
-            }
+    let repetitions = pairs.iter().map(|pair| bench.plan.poll_repetitions(pair.size, manner)).max();
+    for repetition in 0..repetitions.unwrap_or_default() {
+        let mut turns: Vec<_> = pairs
+            .iter()
+            .zip(&mut outcomes)
+            .flat_map(|(pair, outcomes)| pair.targets().into_iter().zip(outcomes).map(|turn| (pair.size, turn)))
+            .collect();
+        // There and back, so that what comes at intervals does not meet the same one each time.
+        if repetition % 2 == 1 {
+            turns.reverse();
+        }
+        for (size, (target, outcomes)) in turns {
+            let (order, seconds) = (Order::Random(repetition as u64 + 1), bench.plan.seconds(size));
+            outcomes.push(undisturbed(bench, || wrk::run(&bench.machine, target, manner, order, seconds)));
         }
     }
     let rows = pairs.iter().zip(outcomes).map(|(pair, [ours, nginx])| {
@@ -241,6 +247,7 @@ impl Row {
             "kept_alive": self.manner.kept,
             "gzip": self.manner.gzip,
             "paused": self.manner.paused,
+            "repetitions": self.ours.outcomes.len(),
             "ours": self.ours.json(),
             "nginx": self.nginx.json(),
             "polls_per_second_ratio": self.ratio().json(),
