@@ -144,10 +144,16 @@ impl Stage {
         done(&child.wait_with_output().unwrap())
     }
 
-    /// Runs the tool on a terminal of some width where somebody types. What is answered is what the terminal shows.
-    pub(crate) fn on_terminal(&self, columns: u16, typed: &str, arguments: &[&str]) -> Done {
+    /// Runs the tool on a terminal of some width. What is answered is what the terminal shows.
+    pub(crate) fn on_terminal(&self, columns: u16, arguments: &[&str]) -> Done {
+        self.terminal(columns, arguments).finish()
+    }
+
+    /// Runs the tool on a terminal where somebody waits for its question, and answers.
+    pub(crate) fn asked(&self, columns: u16, answer: &str, arguments: &[&str]) -> Done {
         let mut terminal = self.terminal(columns, arguments);
-        terminal.enter(typed);
+        terminal.wait_for("[y/N]", 1);
+        terminal.enter(answer);
         terminal.finish()
     }
 

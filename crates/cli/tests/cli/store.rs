@@ -76,7 +76,7 @@ fn a_log_that_lost_its_end_is_accepted_by_who_has_seen_what_clusters_lose() {
     let unasked = stage.run(&["store", "accept"]);
     assert_eq!(unasked.code, 1);
     assert_snapshot!("store-accept-unasked", unasked.err);
-    assert_eq!(stage.on_terminal(120, "n\n", &["store", "accept"]).code, 1);
+    assert_eq!(stage.asked(120, "n\n", &["store", "accept"]).code, 1);
     assert_eq!(polled(&stage), [&DEMO[..], &["team"]].concat(), "nothing is lost without a yes");
     stage.run(&["export", "--output-dir", "served"]).good();
 

@@ -23,7 +23,7 @@ fn tables_fit_a_narrow_terminal_and_use_a_wide_one() {
             ("changes", &["changes"]),
             ("plan", &["fleet", "patch", "podinfo", "--all", "--set", "a=b", "--dry-run"]),
         ] {
-            let shown = stage.on_terminal(columns, "", line).good();
+            let shown = stage.on_terminal(columns, line).good();
             let shown = plain(&shown.out);
             settled(|| assert_snapshot!(format!("terminal-{columns}-{name}"), shown));
             let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
@@ -36,7 +36,7 @@ fn tables_fit_a_narrow_terminal_and_use_a_wide_one() {
 fn colours_are_for_terminals_and_can_be_refused() {
     let stage = Stage::demo();
     let bold = "\u{1b}[1m";
-    assert!(stage.on_terminal(80, "", &["cluster", "list"]).out.contains(bold));
+    assert!(stage.on_terminal(80, &["cluster", "list"]).out.contains(bold));
     assert!(!stage.run(&["cluster", "list", "-o", "table"]).out.contains('\u{1b}'));
     let quiet = stage.shell("NO_COLOR=1 script -qec 'flux-resourceset-cli cluster list' /dev/null");
     assert!(!quiet.out.contains(bold), "{quiet:?}");
@@ -47,7 +47,7 @@ fn a_question_is_answered_with_yes_or_nothing_happens() {
     let stage = Stage::demo();
     let delete = ["cluster", "delete", "demo-cluster-01"];
     for no in ["n\n", "\n", "what?\n"] {
-        let declined = stage.on_terminal(80, no, &delete);
+        let declined = stage.asked(80, no, &delete);
         assert_eq!(declined.code, 1, "{}", declined.out);
         assert!(
             declined.out.contains("Go on with") && declined.out.contains("nothing was changed"),
@@ -56,7 +56,7 @@ fn a_question_is_answered_with_yes_or_nothing_happens() {
         );
     }
     assert_eq!(stage.revision(), 1);
-    let agreed = stage.on_terminal(80, "y\n", &delete).good();
+    let agreed = stage.asked(80, "y\n", &delete).good();
     settled(|| assert_snapshot!("terminal-delete", plain(&agreed.out)));
     assert_eq!(stage.revision(), 2);
 }
