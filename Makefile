@@ -2,7 +2,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup format lint unit doc generate firestone schemathesis render faults bench bench-smoke e2e book deny clean
+.PHONY: help run test setup format lint unit doc generate firestone schemathesis fuzz render faults bench bench-smoke e2e book deny clean
 .PHONY: docker-build kind-create kind-demo demo demo-local cli-demo-port-forward cli-demo kind-delete
 
 help: ## Show the targets
@@ -36,6 +36,9 @@ firestone: ## Let Firestone and an OpenAPI validator read the resource types and
 
 schemathesis: setup ## Let Schemathesis try to break a real server with what the OpenAPI document says
 	tools/schemathesis
+
+fuzz: setup ## Send hostile requests to a real server for a minute (FUZZ_SECONDS), after those that are kept
+	tools/fuzz
 
 render: setup ## Let the real Flux Operator's tool render what clusters get
 	tools/render

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use fleet::{Draft, Snapshot};
+use fleet::{AllowedRemovals, Draft, Snapshot};
 use model::{Id, Patch, Registry, ResourceType};
 use store::{Picture, SqliteStore, Store as _};
 use tokio::runtime::{Builder, Runtime};
@@ -47,7 +47,7 @@ pub(crate) fn thinker(database: &Path) -> Connection {
         let clusters = fleet.registry().by_kind(ResourceType::CLUSTER).unwrap();
         let mut draft = Draft::on(&fleet);
         draft.patch(clusters, id, &Patch::Strategic(serde_json::from_slice(patch).unwrap())).unwrap();
-        let (change, next) = draft.into_change(store_alone::origin()).unwrap();
+        let (change, next) = draft.into_change(store_alone::origin(), AllowedRemovals::AtMost(0)).unwrap();
         runtime.block_on(store.append(&change)).unwrap();
         fleet = next;
         fleet.cluster(id).unwrap().document.body.text().into_owned()

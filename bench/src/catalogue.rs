@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::fleet::Style;
+
 pub(crate) const COMPONENTS: usize = 60;
 pub(crate) const NAMESPACES: usize = 40;
 pub(crate) const ROLEBINDINGS: usize = 25;
@@ -56,8 +58,25 @@ pub(crate) fn tag(number: usize) -> String {
     format!("v{}.{}.{}", 1 + number % 4, number % 20, number % 7)
 }
 
-pub(crate) fn components() -> Vec<Value> {
+pub(crate) fn components(style: Style) -> Vec<Value> {
+    if style == Style::Troubled {
+        let own = (0..COMPONENTS).map(troubled_component);
+        return own.chain([json!({"id": NOWHERE, "component_path": NOWHERE, "oci_url": REGISTRY})]).collect();
+    }
     (0..COMPONENTS).map(component).collect()
+}
+
+/// What many components of a fleet full of problems depend on, and no cluster has.
+const NOWHERE: &str = "cluster-baseline";
+
+const REGISTRY: &str = "oci://registry.example.com/platform-components";
+
+/// A component from an artifact, whatever it was; three of five depend on what no cluster has.
+fn troubled_component(number: usize) -> Value {
+    let mut component = component(number);
+    component["oci_url"] = REGISTRY.into();
+    component["depends_on"] = if number % 5 < 3 { json!([NOWHERE]) } else { json!([]) };
+    component
 }
 
 fn component(number: usize) -> Value {
@@ -66,7 +85,7 @@ fn component(number: usize) -> Value {
     let (path, url) = if is_chart(number) {
         (product.to_owned(), format!("https://charts.example.com/{area}"))
     } else {
-        (format!("{area}/{product}/{version}"), "oci://registry.example.com/platform-components".to_owned())
+        (format!("{area}/{product}/{version}"), REGISTRY.to_owned())
     };
     let depends_on = if number != BASE && number.is_multiple_of(10) { vec![component_id(BASE)] } else { vec![] };
     json!({

@@ -1,6 +1,6 @@
 //! Fleets to measure: 20 components, 15 namespaces and 8 role bindings for each cluster, and patches for 5 of the
 //! components. A cluster is drawn by its number alone, so a larger fleet has all the clusters of a smaller one, and two
-//! runs have the same.
+//! runs have the same. The same fleet comes clean, with references as the seed writes them, or full of problems.
 
 use std::{
     fs::File,
@@ -25,6 +25,29 @@ const REGIONS: [&str; 6] = ["eu-west", "eu-central", "us-east", "us-west", "ap-s
 const ENVIRONMENTS: [&str; 4] = ["dev", "qa", "uat", "prod"];
 const LOG_LEVELS: [&str; 3] = ["debug", "info", "warn"];
 
+/// What the documents of a fleet are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Clean,
+    /// Its references say what they do not override: `"enabled": true, "oci_tag": null, "component_path": null`.
+    SeedWritten,
+    /// As an import may bring it: artifacts patched with the paths of Helm values, and dependencies that are not enabled. About
+    /// 27 problems a cluster.
+    Troubled,
+}
+
+impl Style {
+    pub(crate) const ALL: [Self; 3] = [Self::Clean, Self::SeedWritten, Self::Troubled];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::SeedWritten => "seed-written",
+            Self::Troubled => "troubled",
+        }
+    }
+}
+
 /// The resource types that clusters poll, by their paths.
 pub(crate) const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
 
@@ -48,15 +71,16 @@ fn environment(number: usize) -> &'static str {
 /// The first cluster that has a component as the catalogue says, with the catalogue's tag.
 pub(crate) fn first_with(component: usize) -> usize {
     let plain = json!({"id": component_id(component), "enabled": true});
-    let has = |number: &usize| cluster(*number)["platform_components"].as_array().unwrap().contains(&plain);
+    let has =
+        |number: &usize| cluster(*number, Style::Clean)["platform_components"].as_array().unwrap().contains(&plain);
     (0..1_000).find(has).unwrap()
 }
 
 /// Writes a fleet as a seed file.
-pub(crate) fn write_seed(file: &Path, clusters: usize) {
+pub(crate) fn write_seed(file: &Path, clusters: usize, style: Style) {
     let mut out = BufWriter::new(File::create(file).unwrap());
     for (plural, documents) in [
-        ("platform_components", catalogue::components()),
+        ("platform_components", catalogue::components(style)),
         ("namespaces", catalogue::namespaces()),
         ("rolebindings", catalogue::rolebindings()),
     ] {
@@ -66,19 +90,19 @@ pub(crate) fn write_seed(file: &Path, clusters: usize) {
     // One by one: a large fleet is larger than what this program should hold while it measures.
     for number in 0..clusters {
         let start = if number == 0 { ",\"clusters\":[" } else { "," };
-        write!(out, "{start}{}", cluster(number)).unwrap();
+        write!(out, "{start}{}", cluster(number, style)).unwrap();
     }
     writeln!(out, "]}}").unwrap();
     out.flush().unwrap();
 }
 
-fn cluster(number: usize) -> Value {
+fn cluster(number: usize, style: Style) -> Value {
     let mut chance = Chance::new(number as u64);
     let mut components = chance.draw(COMPONENTS_OF_A_CLUSTER, COMPONENTS);
     if !components.contains(&BASE) {
         components[0] = BASE;
     }
-    let references: Vec<_> = components.iter().map(|&component| reference(component, &mut chance)).collect();
+    let references: Vec<_> = components.iter().map(|&component| reference(component, style, &mut chance)).collect();
     let ids = |numbers: Vec<usize>, id: fn(usize) -> String| -> Vec<Value> {
         numbers.into_iter().map(|number| json!({"id": id(number)})).collect()
     };
@@ -86,7 +110,7 @@ fn cluster(number: usize) -> Value {
     let rolebindings = ids(chance.draw(ROLEBINDINGS_OF_A_CLUSTER, ROLEBINDINGS), rolebinding_id);
     let patches: Map<_, _> = components[..PATCHED_COMPONENTS]
         .iter()
-        .map(|&component| (component_id(component), patch(component, number, &mut chance)))
+        .map(|&component| (component_id(component), patch(component, number, style, &mut chance)))
         .collect();
     json!({
         "id": cluster_id(number),
@@ -104,19 +128,28 @@ fn cluster(number: usize) -> Value {
     })
 }
 
-fn reference(component: usize, chance: &mut Chance) -> Value {
-    let id = component_id(component);
-    if chance.below(100) < OVERRIDES {
-        json!({"id": id, "enabled": true, "oci_tag": format!("{}-hotfix.{}", catalogue::tag(component), chance.below(9))})
-    } else {
-        json!({"id": id, "enabled": true})
+fn reference(component: usize, style: Style, chance: &mut Chance) -> Value {
+    let mut reference = json!({"id": component_id(component), "enabled": true});
+    if style == Style::SeedWritten {
+        reference["oci_tag"] = Value::Null;
+        reference["component_path"] = Value::Null;
     }
+    if chance.below(100) < OVERRIDES {
+        reference["oci_tag"] = format!("{}-hotfix.{}", catalogue::tag(component), chance.below(9)).into();
+    }
+    reference
 }
 
-fn patch(component: usize, cluster: usize, chance: &mut Chance) -> Value {
+fn patch(component: usize, cluster: usize, style: Style, chance: &mut Chance) -> Value {
     let replicas = (1 + chance.below(5)).to_string();
     let host = format!("{}.apps.example.com", cluster_id(cluster));
-    if is_chart(component) {
+    if style == Style::Troubled {
+        json!({
+            "replica.count": replicas,
+            "resources.requests.memory": format!("{}Mi", 64 << chance.below(5)),
+            "ingress.hosts[0].host": host,
+        })
+    } else if is_chart(component) {
         json!({
             "replicaCount": replicas,
             "resources.requests.memory": format!("{}Mi", 64 << chance.below(5)),

@@ -133,6 +133,14 @@ pub(crate) fn hurry_this_thread() {
     let _ = Command::new("chrt").args(["--rr", "--pid", "1"]).arg(thread).stderr(Stdio::null()).status();
 }
 
+/// Lets this thread run only when nobody else wants to.
+pub(crate) fn stand_back_this_thread() {
+    let link = fs::read_link("/proc/thread-self").unwrap();
+    let thread = link.file_name().unwrap();
+    let told = Command::new("chrt").args(["--idle", "--pid", "0"]).arg(thread).status().unwrap();
+    assert!(told.success(), "a thread cannot stand back");
+}
+
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("there is no {name}")).trim()
 }

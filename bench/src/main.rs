@@ -22,6 +22,8 @@ mod catalogue;
 mod edits;
 mod figures;
 mod fleet;
+mod fleets;
+mod hostile;
 mod http;
 mod instructions;
 mod machine;
@@ -63,15 +65,17 @@ struct Bench {
 type Run = fn(&Bench) -> Box<dyn Section>;
 
 /// All sections, in the order in which they are measured and told.
-const SECTIONS: [(&str, Run); 9] = [
+const SECTIONS: [(&str, Run); 11] = [
     ("polls", polls::run),
     ("instructions", instructions::run),
     ("memory", memory::run),
     ("start", start::run),
+    ("fleets", fleets::run),
     ("writes", writes::run),
     ("store", store_alone::run),
     ("edits", edits::run),
     ("bulk", bulk::run),
+    ("hostile", hostile::run),
     ("replicas", replicas::run),
 ];
 

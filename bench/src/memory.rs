@@ -16,6 +16,11 @@ use crate::{
     wrk::{self, Manner, Order, Target},
 };
 
+/// What a server of a fleet holds after every cluster has asked for every type, in MiB.
+pub(crate) fn after_load(bench: &Bench, fleet: &Seeded) -> f64 {
+    measure(bench, fleet).loaded
+}
+
 /// All in MiB.
 struct Holds {
     size: usize,

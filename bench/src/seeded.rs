@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    fleet,
+    fleet::{self, Style},
     machine::{Core, Machine},
     server::Server,
 };
@@ -24,15 +24,20 @@ pub(crate) struct Seeded {
 
 impl Seeded {
     pub(crate) fn make(machine: &Machine, under: &Path, size: usize) -> Self {
-        let folder = under.join(size.to_string());
+        Self::make_as(machine, under, size, Style::Clean)
+    }
+
+    /// A fleet whose documents are of another style.
+    pub(crate) fn make_as(machine: &Machine, under: &Path, size: usize, style: Style) -> Self {
+        let folder = under.join(format!("{size}-{}", style.name()));
         fs::create_dir(&folder).unwrap();
         let seed = folder.join("seed.json");
-        fleet::write_seed(&seed, size);
+        fleet::write_seed(&seed, size, style);
         let server = Server::start(machine, Core::Any, &folder, &[("SEED_FILE", "seed.json")]);
         let seeding = server.ready_after;
         server.stop();
         fs::remove_file(seed).unwrap();
-        eprintln!("bench: {size} clusters were seeded in {:.1} s", seeding.as_secs_f64());
+        eprintln!("bench: {size} clusters ({}) were seeded in {:.1} s", style.name(), seeding.as_secs_f64());
         Self { size, folder, seeding }
     }
 

@@ -40,11 +40,20 @@ impl Inventory {
         self.0.len()
     }
 
+    /// What is not there any more, or is there under another uid.
+    pub(crate) fn lost_in(&self, now: &Self) -> Vec<String> {
+        let lost = self.0.iter().filter(|(name, uid)| now.0.get(name) != Some(uid));
+        lost.map(|((kind, namespace, name), _)| format!("{kind} {namespace}/{name}")).collect()
+    }
+
     /// Whether the same names are there, be they the same objects or not.
     pub(crate) fn has_names_of(&self, other: &Self) -> bool {
         self.0.keys().eq(other.0.keys())
     }
 }
+
+/// A ResourceSet without our guard, which scenarios put beside ours to see it lose its objects.
+pub(crate) const UNGUARDED: &str = "unguarded";
 
 /// By a ResourceSet, by Helm, or by a Kustomization that a ResourceSet has made.
 fn is_brought(object: &Value) -> bool {
@@ -52,7 +61,7 @@ fn is_brought(object: &Value) -> bool {
     let labels = &metadata["labels"];
     let marks =
         ["resourceset.fluxcd.controlplane.io/name", "helm.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/name"];
-    // The providers that phone-home makes are no goods, and what belongs to a scenario alone is none either.
-    let is_ours = !["unguarded", "guard-alone"].iter().any(|own| labels[marks[0]] == *own);
+    // The providers that phone-home makes are no goods, and what is there to be lost is none either.
+    let is_ours = labels[marks[0]] != UNGUARDED;
     metadata["deletionTimestamp"].is_null() && is_ours && marks.iter().any(|mark| !labels[mark].is_null())
 }

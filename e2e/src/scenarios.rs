@@ -1,10 +1,13 @@
 //! The scenarios, in the order in which they run.
 
+mod api_refuses;
 mod artifacts;
+mod compared;
 mod convergence;
 pub(crate) mod demo;
 mod deployment;
 mod never_collected;
+mod recreated;
 mod removal;
 mod ways_in;
 
@@ -29,6 +32,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         &convergence::SCENARIOS[..],
         &artifacts::SCENARIOS,
         &never_collected::SCENARIOS,
+        &recreated::SCENARIOS,
+        &api_refuses::SCENARIOS,
         &removal::SCENARIOS,
         &deployment::SCENARIOS,
         &ways_in::SCENARIOS,

@@ -45,6 +45,8 @@ pub(crate) struct World {
     _charts: Web,
     pub(crate) watch: Stopwatch,
     counter: u64,
+    /// What must not be lost at the moment.
+    pub(crate) kept: Option<Inventory>,
 }
 
 impl World {
@@ -60,8 +62,8 @@ impl World {
         fs::write(&seed, seed_with(charts_port, &stack.registry)).unwrap();
         let folder = Arc::new(TempDir::new().unwrap());
         let port = free_port();
-        let mut world =
-            Self { stack, api: None, folder, seed, port, resources: None, _charts: charts, watch, counter: 0 };
+        let (api, resources, counter, kept) = (None, None, 0, None);
+        let mut world = Self { stack, api, folder, seed, port, resources, _charts: charts, watch, counter, kept };
         world.start_api();
         world
     }
@@ -86,8 +88,7 @@ impl World {
         let mut settings = vec![("SEED_FILE", &*seed), ("DATABASE_URL", "sqlite://fleet.db?mode=rwc")];
         settings.extend(resources.as_ref().map(|path| ("RESOURCES_DIR", &**path)));
         self.api = Some(self.launch(self.folder.clone(), &settings));
-        let ready = format!("{}/ready", self.url());
-        eventually("the API is ready", &mut || ureq::get(&ready).call().is_ok());
+        self.wait_for_api();
     }
 
     /// Ends the server, and starts another one in its place that does not find its fleet.
@@ -97,10 +98,47 @@ impl World {
         self.launch(folder, &[("SEED_FILE", ""), ("DATABASE_URL", database)])
     }
 
+    /// Ends the server, and starts another one in its place whose fleet has the clusters of the demo and no definitions.
+    pub(crate) fn start_api_without_definitions(&mut self) -> Running {
+        self.kill_api();
+        let mut seed: Value = serde_json::from_str(&fs::read_to_string(&self.seed).unwrap()).unwrap();
+        seed.as_object_mut().unwrap().retain(|list, _| list == "clusters");
+        let folder = Arc::new(TempDir::new().unwrap());
+        fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        let bare = self.launch(folder, &[("SEED_FILE", "seed.json"), ("DATABASE_URL", "sqlite://new.db?mode=rwc")]);
+        self.wait_for_api();
+        bare
+    }
+
+    fn wait_for_api(&self) {
+        let ready = format!("{}/ready", self.url());
+        eventually("the API is ready", &mut || ureq::get(&ready).call().is_ok());
+    }
+
+    /// Starts a second server on the file of the first, with other resource types; answers what clusters would call.
+    pub(crate) fn start_replica(&self, resources: &Path) -> (Running, String) {
+        let resources = resources.display().to_string();
+        let settings =
+            [("API_MODE", "read-only"), ("DATABASE_URL", "sqlite://fleet.db?mode=rw"), ("RESOURCES_DIR", &resources)];
+        let replica = Running::launch(&binary("flux-resourceset"), self.folder.clone(), &settings);
+        let url = format!("http://{}", replica.address());
+        eventually("the replica is ready", &mut || ureq::get(format!("{url}/ready")).call().is_ok());
+        (replica, url)
+    }
+
     fn launch(&self, folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Running {
         let listen = format!("127.0.0.1:{}", self.port);
         let all = [&[("API_MODE", "crud"), ("LISTEN_ADDR", &listen)], settings].concat();
         Running::launch(&binary("flux-resourceset"), folder, &all)
+    }
+
+    /// What the API answers to a poll of the cluster: the status and the body.
+    pub(crate) fn poll(&self, dns: &str, path: &str) -> (u16, Value) {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let url = format!("{}/api/v2/flux/clusters/{dns}/{path}?empty=explicit", self.url());
+        let mut answer = agent.get(url).header("authorization", format!("Bearer {READ}")).call().unwrap();
+        let body = answer.body_mut().read_to_string().unwrap();
+        (answer.status().as_u16(), serde_json::from_str(&body).unwrap())
     }
 
     /// Ends the server at once.
@@ -182,10 +220,20 @@ impl World {
         self.until_converged();
     }
 
-    /// Waits, and says for how long.
+    /// Waits, and says for how long. What must not be lost is looked at all the while: if it is, that is what ends the
+    /// scenario, and not a wait that is too long.
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&Kubectl) -> bool) {
-        let time = self.stack.wait(what, &mut |stack| is(&stack.kubectl)).as_secs_f64();
-        self.say(&format!("{what} (after {time:.1} s)"));
+        let kept = self.kept.take();
+        let mut looked = Stopwatch::start();
+        let time = self.stack.wait(what, &mut |stack| {
+            if let Some(kept) = kept.as_ref().filter(|_| looked.time() > LOOK_AGAIN) {
+                assert_kept(kept, &Inventory::of(&stack.kubectl));
+                looked = Stopwatch::start();
+            }
+            is(&stack.kubectl)
+        });
+        self.kept = kept;
+        self.say(&format!("{what} (after {:.1} s)", time.as_secs_f64()));
     }
 
     /// Waits for an object.
@@ -258,6 +306,15 @@ impl World {
         condition(&self.kubectl().flux("resourceset", name), "Ready")
     }
 
+    /// How often the operator has said something about a ResourceSet, by its events. Of an object that has many, some are
+    /// dropped.
+    pub(crate) fn times_said(&self, set: &str, words: &str) -> u64 {
+        let of_set = format!("--field-selector=involvedObject.kind=ResourceSet,involvedObject.name={set}");
+        let events = self.kubectl().list(&["-n", "flux-system", "events", &of_set]);
+        let said = events.iter().filter(|event| event["message"].as_str().is_some_and(|text| text.contains(words)));
+        said.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
+    }
+
     /// Changes the cluster's identity, as somebody might by mistake.
     pub(crate) fn identify(&self, values: &Value) {
         let patch = json!({"spec": {"defaultValues": values}}).to_string();
@@ -278,6 +335,16 @@ impl Drop for World {
             print(&format!("{}--- the API\n{}", self.stack.last_words(), api.join("\n")));
         }
     }
+}
+
+/// How often what must not be lost is looked at while something else is waited for.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Nothing that was there is gone, or another object of the same name.
+pub(crate) fn assert_kept(before: &Inventory, now: &Inventory) {
+    let lost = before.lost_in(now);
+    assert!(lost.is_empty(), "LOST by the inventory comparison: {}", lost.join(", "));
+    assert_eq!(before, now, "nothing is there that was not there before");
 }
 
 /// Tells something, with the time since a beginning.

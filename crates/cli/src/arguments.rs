@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     commands::{
         apply, bootstrap, changes, config, create, delete, demo, diff, edit, explain, export, fleet, history, inputs,
-        list, patch, references, render, restore, revert, status, store,
+        list, patch, references, render, restore, revert, status, store, types,
     },
     completion,
     session::Global,
@@ -222,12 +222,14 @@ pub(crate) enum Command {
         "store accept --reason 'the standby lost its last commits'",
     ])]
     Store(store::Store),
-    /// The resource types that the server knows
+    /// The resource types that the server knows, and accepting that they are served in another way
     #[command(after_help = examples![
         "types",
         "types cluster",
+        "types diff",
+        "types accept --dry-run",
     ])]
-    Types(status::Types),
+    Types(types::Types),
     /// Commands of the demo
     #[command(subcommand)]
     #[command(after_help = examples![
@@ -306,6 +308,11 @@ pub(crate) enum ClusterVerb {
     Restore(restore::Restore),
     /// Forget a decommissioned one: its name is unknown again
     Purge(restore::Purge),
+    /// Release a DNS name that one had before: it no longer answers to it, and another cluster may take it
+    #[command(after_help = examples![
+        "cluster release-dns eu-prod-07 old-name.k8s.example.com --dry-run",
+    ])]
+    ReleaseDns(restore::ReleaseDns),
 }
 
 #[cfg(test)]

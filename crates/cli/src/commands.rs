@@ -22,6 +22,7 @@ pub(crate) mod restore;
 pub(crate) mod revert;
 pub(crate) mod status;
 pub(crate) mod store;
+pub(crate) mod types;
 pub(crate) mod versions;
 
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ pub(crate) fn run(Arguments { global, command }: Arguments) -> Result<ExitCode> 
         Command::Status(status) => status.run(&reading()?),
         Command::Store(store) if store.writes() => store.run(&writing()?),
         Command::Store(store) => store.run(&reading()?),
+        Command::Types(types) if types.writes() => types.run(&writing()?),
         Command::Types(types) => types.run(&reading()?),
         Command::Demo(demo @ demo::Demo::FluxNamespaces { .. }) => demo.run(&reading()?),
         Command::Demo(demo) => demo.run(&writing()?),
@@ -97,6 +99,7 @@ fn cluster(global: &Global, verb: ClusterVerb) -> Result<ExitCode> {
         ClusterVerb::Create(create) => create.run(&writing()?),
         ClusterVerb::Restore(restore) => restore.run(&writing()?),
         ClusterVerb::Purge(purge) => purge.run(&writing()?),
+        ClusterVerb::ReleaseDns(release) => release.run(&writing()?),
     }
 }
 

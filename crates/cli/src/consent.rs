@@ -12,7 +12,8 @@ use client::{ClientError, Edit, Made, ResourceType};
 use model::Plan;
 
 use crate::{
-    failure::{Failure, Result},
+    escape::one_line,
+    failure::{Failure, Outcome, Result},
     output, plan,
     session::Session,
 };
@@ -26,6 +27,9 @@ pub(crate) struct Consent {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Let this many inputs go from clusters that are protected from deletion; else a change that takes any is refused
+    #[arg(long, value_name = "N")]
+    allow_removals: Option<u32>,
 }
 
 /// When a person is asked.
@@ -81,7 +85,7 @@ impl Consent {
     pub(crate) fn carry_out(self, session: &Session, edit: &Edit, asked: Asked) -> Result<Option<Made>> {
         if asked == Asked::Never && !self.dry_run {
             let _working = session.working("making the change");
-            return Ok(Some(session.client.make(edit)?));
+            return Ok(Some(session.client.make(&self.allowed(edit.clone()))?));
         }
         self.carry_out_anew(session, || Ok((edit.clone(), asked)))
     }
@@ -95,10 +99,18 @@ impl Consent {
         let mut agreed: Option<Plan> = None;
         for _ in 0..TRIES {
             let (edit, asked) = think()?;
+            let edit = self.allowed(edit);
             let Some(plan) = if_unchanged(planned(session, &edit))? else { continue };
             if self.dry_run {
                 session.out.show(&plan::shown(&plan)?)?;
                 return Ok(None);
+            }
+            if let Some(refused) = &plan.refused {
+                // Nobody is asked about what the server refuses.
+                output::talk(plan::text(&plan).trim_end());
+                let told = format!("{} (409 {})", one_line(&refused.detail), one_line(&refused.code));
+                return Err(Failure::new(Outcome::Conflict, told)
+                    .hint(format!("look at the plan above, then repeat with --allow-removals {}", refused.removed)));
             }
             if asked.about(&plan) {
                 match &agreed {
@@ -119,6 +131,14 @@ impl Consent {
         Err(Failure::failed("others change the fleet faster than this can be planned: nothing was changed"))
     }
 
+    /// The change, with what it may take from protected clusters.
+    fn allowed(self, edit: Edit) -> Edit {
+        match self.allow_removals {
+            Some(count) => edit.allowing_removals(count),
+            None => edit,
+        }
+    }
+
     /// Shows a plan and asks for a yes.
     fn agree(self, session: &Session, plan: &Plan) -> Result<()> {
         output::talk(plan::text(plan).trim_end());
@@ -130,7 +150,7 @@ impl Consent {
                 .hint("look at the plan above, then repeat with --yes"));
         }
         let mut stderr = anstream::stderr();
-        write!(stderr, "Go on with {}? [y/N] ", session.name())?;
+        write!(stderr, "Go on with {}? [y/N] ", one_line(&session.name()))?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;

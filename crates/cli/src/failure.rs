@@ -5,7 +5,10 @@ use std::{fmt::Write as _, io, process::ExitCode};
 use client::{ClientError, Problem};
 use model::FieldError;
 
-use crate::output::{self, BAD, GOOD};
+use crate::{
+    escape::one_line,
+    output::{self, BAD, GOOD},
+};
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// Every broken rule that the server told, for commands that know where it came from.
     pub(crate) errors: Vec<FieldError>,
+    /// How many more there are.
+    more_errors: usize,
     silent: bool,
     /// Somebody said no: there is nothing to mend.
     pub(crate) declined: bool,
@@ -35,7 +40,16 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         let (details, errors) = (Vec::new(), Vec::new());
-        Self { outcome, message: message.into(), details, hint: None, errors, silent: false, declined: false }
+        Self {
+            outcome,
+            message: message.into(),
+            details,
+            hint: None,
+            errors,
+            more_errors: 0,
+            silent: false,
+            declined: false,
+        }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
@@ -83,15 +97,18 @@ impl Failure {
 
     /// As a text for a person.
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("{BAD}error:{BAD:#} {}\n", self.message);
+        let mut text = format!("{BAD}error:{BAD:#} {}\n", one_line(&self.message));
         // Writing to a string cannot fail.
         for detail in &self.details {
-            let _ = writeln!(text, "  {detail}");
+            let _ = writeln!(text, "  {}", one_line(detail));
         }
         // A rule that is broken alone is the sentence itself.
         let alone = matches!(self.errors.as_slice(), [only] if self.message.contains(&only.message));
         for error in self.errors.iter().filter(|_| !alone && self.details.is_empty()) {
-            let _ = writeln!(text, "  {}", broken_rule(error));
+            let _ = writeln!(text, "  {}", one_line(&broken_rule(error)));
+        }
+        if self.more_errors > 0 && self.details.is_empty() {
+            let _ = writeln!(text, "  and {} more", self.more_errors);
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "{GOOD}hint:{GOOD:#} {hint}");
@@ -145,7 +162,7 @@ fn refused(problem: Problem) -> Failure {
         409 | 412 => Outcome::Conflict,
         _ => Outcome::Failed,
     };
-    let Problem { status, code, detail, errors } = problem;
+    let Problem { status, code, detail, errors, more_errors } = problem;
     let told = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
     // One broken rule is the sentence itself, with the document in which it is broken.
     let sentence = match errors.as_slice() {
@@ -153,10 +170,15 @@ fn refused(problem: Problem) -> Failure {
         _ => detail,
     };
     let mut failure = Failure::new(outcome, format!("{sentence} ({told})"));
-    failure.hint = hint(status, &code).map(str::to_owned);
+    // What goes from protected clusters is told by cluster; else a protected cluster was to be decommissioned.
+    let takes_inputs = code == "protected" && !errors.is_empty();
+    failure.hint = if takes_inputs { Some(ALLOW) } else { hint(status, &code) }.map(str::to_owned);
     failure.errors = errors;
+    failure.more_errors = more_errors;
     failure
 }
+
+const ALLOW: &str = "look at what would go with --dry-run, then repeat with --allow-removals and the number";
 
 fn hint(status: u16, code: &str) -> Option<&'static str> {
     Some(match (status, code) {
@@ -172,9 +194,12 @@ fn hint(status: u16, code: &str) -> Option<&'static str> {
         (_, "protected") => "flux-resourceset-cli patch cluster ID -p '{\"deletion_protection\": false}'",
         (_, "decommissioned") => "flux-resourceset-cli cluster restore ID brings a decommissioned cluster back",
         (_, "precondition-failed") => "somebody changed it since you read it: look again, then repeat",
+        (_, "other-type-changes") => {
+            "several servers with different resource type files seem to share this address: ask one of them by --api-url"
+        }
         (_, "unknown-revision" | "pruned") => "flux-resourceset-cli changes lists the revisions that are kept",
         (_, "invalid") => "nothing was changed",
-        (413, _) => "one change has at most 32 MiB: apply in several parts",
+        (413, _) => "a document has at most 1 MiB, and one change at most 32 MiB: apply in several parts",
         (_, "store-diverged") => {
             "nothing was changed; flux-resourceset-cli store says what is served and where the log is"
         }

@@ -10,6 +10,7 @@ mod completion;
 mod consent;
 mod contexts;
 mod documents;
+mod escape;
 mod failure;
 mod files;
 mod output;

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use model::{Value, yaml};
 
 use crate::{
+    escape::for_terminal,
     failure::{Failure, Result},
     table::Table,
 };
@@ -68,7 +69,9 @@ impl Output {
             Format::Json => self.json(&shown.value),
             Format::Yaml => print(&as_yaml(&shown.value)?),
             Format::Name => shown.names.iter().try_for_each(|name| line(name)),
-            Format::Table | Format::Wide => print(&shown.table.text(self.format == Format::Wide, self.width)),
+            Format::Table | Format::Wide => {
+                print(&for_terminal(&shown.table.text(self.format == Format::Wide, self.width)))
+            }
         }
     }
 
@@ -78,7 +81,7 @@ impl Output {
             Format::Json => self.json(value),
             Format::Yaml => print(&as_yaml(value)?),
             Format::Name => names.iter().try_for_each(|name| line(name)),
-            Format::Table | Format::Wide => line(sentence),
+            Format::Table | Format::Wide => line(&for_terminal(sentence)),
         }
     }
 
@@ -93,8 +96,12 @@ pub(crate) fn as_yaml(value: &Value) -> Result<String> {
     yaml::write(value).map_err(|error| Failure::failed(format!("this cannot be written as YAML: {error:?}")))
 }
 
-/// Writes data as it is.
+/// Writes data: as it is, but on a terminal.
 pub(crate) fn print(text: &str) -> Result<()> {
+    if io::stdout().is_terminal() { write(&for_terminal(text)) } else { write(text) }
+}
+
+fn write(text: &str) -> Result<()> {
     Ok(anstream::stdout().write_all(text.as_bytes())?)
 }
 
@@ -104,10 +111,10 @@ fn line(text: &str) -> Result<()> {
 
 /// Says something that is not data. Where even that cannot be said, there is nobody to tell.
 pub(crate) fn talk(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", for_terminal(text));
 }
 
 /// Clears the terminal before an answer is shown anew.
 pub(crate) fn clear() -> Result<()> {
-    if io::stdout().is_terminal() { print("\x1b[H\x1b[2J") } else { Ok(()) }
+    if io::stdout().is_terminal() { write("\x1b[H\x1b[2J") } else { Ok(()) }
 }

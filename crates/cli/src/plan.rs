@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use model::{ClusterPlan, DocumentPlan, Id, InputPlan, Plan, Totals};
 
 use crate::{
+    escape::one_line,
     failure::Result,
     output::{BAD, CHANGED, GOOD, STRONG, Shown},
-    table::{Table, one_line},
+    table::Table,
 };
 
 /// More lines than these are counted and not told.
@@ -48,6 +49,15 @@ pub(crate) fn text(plan: &Plan) -> String {
     if removed > 0 {
         let _ = writeln!(text, "{BAD}Flux deletes what {} rendered.{BAD:#}", counted(removed, "removed input"));
     }
+    if let Some(refused) = &plan.refused {
+        let _ = writeln!(
+            text,
+            "{BAD}The server refuses this: {} would go from clusters with deletion_protection.{BAD:#} \
+             --allow-removals {} allows it.",
+            counted(refused.removed, "input"),
+            refused.removed
+        );
+    }
     text
 }
 
@@ -58,7 +68,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 
 /// What would happen to a document, without its id.
 fn happening(document: &DocumentPlan) -> String {
-    let kind = &document.kind;
+    let kind = one_line(document.kind.as_str());
     match (&*document.op, document.diff.as_slice()) {
         ("retire", _) => format!("{kind} {BAD}is decommissioned{BAD:#}"),
         ("remove", _) => format!("{kind} {BAD}is removed{BAD:#}"),

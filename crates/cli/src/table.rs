@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::output::STRONG;
+use crate::{escape::one_line, output::STRONG};
 
 const GAP: usize = 2;
 /// No column is cut shorter than this.
@@ -52,7 +52,7 @@ impl Table {
     /// Adds lines of a name and what it is.
     pub(crate) fn facts(self, facts: &[(&str, String)]) -> Self {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        facts.iter().fold(self, |table, (name, text)| table.note(format!("{name:<width$}  {text}")))
+        facts.iter().fold(self, |table, (name, text)| table.note(format!("{name:<width$}  {}", one_line(text))))
     }
 
     fn push(&mut self, heading: &str, wide: bool, kept: bool, cells: impl IntoIterator<Item = String>) {
@@ -80,11 +80,6 @@ impl Table {
         }
         text
     }
-}
-
-/// The text without signs that a terminal obeys.
-pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn widths(columns: &[&Column], width: Option<usize>) -> Vec<usize> {

@@ -1,6 +1,8 @@
 //! What the server says, as it says it.
 
-use model::{Map, Point, Value};
+use std::collections::BTreeMap;
+
+use model::{Digest, Map, Plan, Point, TypeChange, Value};
 use serde::{Deserialize, Serialize};
 
 /// A document and its ETag.
@@ -64,8 +66,11 @@ pub struct Change {
     /// Who, when and why.
     #[serde(flatten)]
     pub heading: Heading,
-    /// What was written.
+    /// What was written; of a large change the first documents.
     pub writes: Vec<Write>,
+    /// How many documents were written, where not all of them are in `writes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
 }
 
 /// A change with its documents.
@@ -124,6 +129,15 @@ pub struct DocumentProblem {
     pub message: String,
 }
 
+/// How many problems stored documents have.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ProblemCounts {
+    /// In all.
+    pub total: u64,
+    /// By the rule's stable name.
+    pub rules: BTreeMap<String, u64>,
+}
+
 /// Whether polls can be answered.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Ready {
@@ -138,6 +152,19 @@ pub struct Ready {
     pub age_seconds: f64,
     /// How it stands with the log.
     pub store: String,
+}
+
+/// Where a server's files and the change log differ on how resource types are served, and what clusters would lose.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct TypeChanges {
+    /// The revision on which the plan was made.
+    pub revision: u64,
+    /// Stands for the types that differ.
+    pub digest: Digest,
+    /// The types that differ.
+    pub changes: Vec<TypeChange>,
+    /// What accepting the files would do.
+    pub plan: Plan,
 }
 
 /// What is served, and what the log says.

@@ -88,6 +88,7 @@ pub struct Edit {
     pub(crate) body: Option<Value>,
     pub(crate) if_match: Option<String>,
     pub(crate) expected: Option<u64>,
+    pub(crate) allow_removals: Option<u32>,
 }
 
 impl Edit {
@@ -100,6 +101,7 @@ impl Edit {
             body: None,
             if_match: None,
             expected: None,
+            allow_removals: None,
         }
     }
 
@@ -122,6 +124,12 @@ impl Edit {
     #[must_use]
     pub fn on(self, revision: u64) -> Self {
         Self { expected: Some(revision), ..self }
+    }
+
+    /// It may take so many inputs from clusters with `deletion_protection`.
+    #[must_use]
+    pub fn allowing_removals(self, count: u32) -> Self {
+        Self { allow_removals: Some(count), ..self }
     }
 
     /// A new document.
@@ -152,6 +160,12 @@ impl Edit {
     #[must_use]
     pub fn purge(cluster: &str) -> Self {
         Self::new("DELETE", &["clusters", cluster]).asking("purge", true)
+    }
+
+    /// Releases a DNS name that a cluster had before.
+    #[must_use]
+    pub fn release_dns(cluster: &str, name: &str) -> Self {
+        Self::new("DELETE", &["clusters", cluster, "former_dns", name])
     }
 
     /// Brings a decommissioned cluster back.
@@ -190,6 +204,14 @@ impl Edit {
     #[must_use]
     pub fn revert(ty: &ResourceType, id: &str, revision: u64) -> Self {
         Self::new("POST", &[&ty.plural, id, "revert"]).with(json!({"revision": revision}))
+    }
+
+    /// Serves the resource types as the server's files say, where these differ from the change log as it was seen.
+    #[must_use]
+    pub fn accept_types(seen: &Digest) -> Self {
+        let mut edit = Self::new("POST", &["types", "accept"]);
+        edit.query.push(("expected_changes".to_owned(), seen.to_string()));
+        edit
     }
 
     /// Undoes a change.

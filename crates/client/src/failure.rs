@@ -64,9 +64,12 @@ pub struct Problem {
     pub code: String,
     /// A sentence.
     pub detail: String,
-    /// Every broken rule.
+    /// The broken rules, or the first of them.
     #[serde(default)]
     pub errors: Vec<FieldError>,
+    /// How many broken rules are not listed.
+    #[serde(default)]
+    pub more_errors: usize,
 }
 
 impl ClientError {

@@ -173,6 +173,7 @@ impl Client {
         let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
         let mut query = edit.query.clone();
         query.extend(dry_run.then(|| ("dry_run".to_owned(), "true".to_owned())));
+        query.extend(edit.allow_removals.map(|count| ("allow_removals".to_owned(), count.to_string())));
         query.extend(edit.expected.map(|revision| ("expected_revision".to_owned(), revision.to_string())));
         let mut headers = vec![("content-type", HeaderValue::from_static(edit.media))];
         if let Some(etag) = &edit.if_match {
@@ -269,7 +270,7 @@ impl Client {
                     format!("{} answers with status {}, not as a flux-resourceset server", self.base, answer.status)
                 }
             };
-            Problem { status: answer.status, code: String::new(), detail, errors: Vec::new() }
+            Problem { status: answer.status, code: String::new(), detail, errors: Vec::new(), more_errors: 0 }
         };
         ClientError::Refused(Box::new(problem.unwrap_or_else(foreign)))
     }
@@ -329,10 +330,12 @@ struct Ask {
 }
 
 impl Ask {
-    /// After these the server has done nothing; after any other 503 it may have done what it was asked.
+    /// After these the server has done nothing; after any other 503 it may have done what it was asked. Behind a proxy, 429 may
+    /// be the proxy's: then it has not asked the server.
     fn may_be_sent_again(&self, refused: &ClientError) -> bool {
         refused.problem().is_some_and(|problem| {
-            problem.status == 503 && (self.repeatable || matches!(problem.code.as_str(), "busy" | "not-ready"))
+            let nothing_was_done = matches!(problem.code.as_str(), "busy" | "not-ready");
+            problem.status == 429 || (problem.status == 503 && (self.repeatable || nothing_was_done))
         })
     }
 }
@@ -346,7 +349,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 

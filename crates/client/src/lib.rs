@@ -11,7 +11,8 @@ mod resource_type;
 mod stream;
 
 pub use answer::{
-    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, Ready, Store, Write, Written,
+    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, ProblemCounts, Ready, Store,
+    TypeChanges, Write, Written,
 };
 pub use edit::{BatchWrite, Edit, PatchKind};
 pub use failure::{ClientError, Problem};
@@ -81,9 +82,39 @@ impl Client {
         self.read(&["changes", &revision.to_string()], &[])
     }
 
-    /// What is wrong with documents that are already there.
-    pub fn problems(&self) -> Result<Vec<DocumentProblem>, ClientError> {
-        self.read(&["problems"], &[])
+    /// What is wrong with documents that are already there: all that the filters take, or so many of it. Answers also how many
+    /// there are.
+    pub fn problems(
+        &self,
+        filters: Query<'_>,
+        most: Option<usize>,
+    ) -> Result<(Vec<DocumentProblem>, usize), ClientError> {
+        const PAGE: usize = 10_000;
+        let mut all: Vec<DocumentProblem> = Vec::new();
+        loop {
+            let limit = most.map_or(PAGE, |most| most.saturating_sub(all.len()).min(PAGE));
+            let mut query = filters.to_vec();
+            query.extend([("limit", limit), ("offset", all.len())].map(|(name, at)| (name.to_owned(), at.to_string())));
+            let answer = self.get_from(&["problems"], &query)?;
+            let total = answer.header("x-total-count").and_then(|count| count.parse().ok());
+            let page: Vec<DocumentProblem> = answer.json()?;
+            let is_last = page.is_empty();
+            all.extend(page);
+            let total = total.unwrap_or(all.len());
+            if is_last || all.len() >= most.unwrap_or(total).min(total) {
+                return Ok((all, total));
+            }
+        }
+    }
+
+    /// How many problems there are, in all and by rule.
+    pub fn problem_counts(&self) -> Result<ProblemCounts, ClientError> {
+        self.read(&["problems", "counts"], &[])
+    }
+
+    /// Where the server's files and the change log differ on how resource types are served.
+    pub fn type_changes(&self) -> Result<TypeChanges, ClientError> {
+        self.read(&["types", "changes"], &[])
     }
 
     /// Whether polls can be answered, and from a picture of what age.

@@ -88,6 +88,31 @@ fn a_redirect_is_told_and_the_token_goes_nowhere_else() {
 }
 
 #[test]
+fn all_pages_of_problems_are_asked_for_and_no_more_than_are_wanted() {
+    let page = |ids: &[&str]| {
+        let problem = |id| json!({"kind": "cluster", "id": id, "pointer": "", "rule": "r", "message": "m"});
+        let problems: Vec<_> = ids.iter().map(problem).collect();
+        (200, "x-total-count: 3\r\n", json!(problems).to_string())
+    };
+    let (url, heard) = scripted(vec![page(&["a", "b"]), page(&["c"])]);
+    let filters = [("rule".to_owned(), "r".to_owned())];
+    let (problems, total) = client(&url).problems(&filters, None).unwrap();
+    let ids: Vec<_> = problems.iter().map(|problem| problem.id.as_str()).collect();
+    assert_eq!((ids, total), (vec!["a", "b", "c"], 3));
+    assert!(heard.recv().unwrap().starts_with("GET /problems?rule=r&limit=10000&offset=0 "));
+    assert!(heard.recv().unwrap().starts_with("GET /problems?rule=r&limit=10000&offset=2 "));
+
+    let (url, heard) = scripted(vec![page(&["a", "b"])]);
+    let (problems, total) = client(&url).problems(&[], Some(2)).unwrap();
+    assert_eq!((problems.len(), total), (2, 3));
+    assert!(heard.recv().unwrap().starts_with("GET /problems?limit=2&offset=0 "));
+
+    // A server from before there were pages answers all of them.
+    let (url, _) = scripted(vec![(200, "", page(&["a", "b", "c"]).2)]);
+    assert_eq!(client(&url).problems(&[], None).unwrap().0.len(), 3);
+}
+
+#[test]
 fn reads_are_tried_again_and_writes_only_where_that_is_safe() {
     let (url, _) = scripted(vec![problem(503, "store-unavailable"), (200, "", "[]".to_owned())]);
     assert_eq!(client(&url).list(&namespaces(), &[]).unwrap().len(), 0);

@@ -71,6 +71,16 @@ impl List {
         write(&mut self.answer.0);
     }
 
+    /// How many inputs it has so far.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it has more already than Flux takes.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.count > MAX_INPUTS || self.answer.0.len() + "]}".len() > MAX_BYTES
+    }
+
     /// Checks the whole against what Flux takes. "No inputs" may be said by a record, which ends as all do.
     pub(crate) fn seal(mut self, empty: Empty, ending: &str) -> Result<Answer, Refusal> {
         if self.count == 0 && empty == Empty::Explicit {

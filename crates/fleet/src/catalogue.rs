@@ -5,7 +5,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use imbl::OrdMap;
+use foldhash::fast::RandomState;
+use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use model::{Id, InvalidId};
 use roaring::RoaringBitmap;
 
@@ -30,6 +31,8 @@ impl Version {
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     places: OrdMap<Id, Place>,
+    /// The same places, found without comparing names on the way: a poll looks up each dependency here.
+    by_name: GenericHashMap<Id, Place, RandomState, DefaultSharedPtr>,
     entries: Slots<Entry>,
     /// How many definitions there are.
     defined: usize,
@@ -54,6 +57,7 @@ impl Default for Catalogue {
     fn default() -> Self {
         Self {
             places: OrdMap::new(),
+            by_name: GenericHashMap::default(),
             entries: Slots::default(),
             defined: 0,
             plain_len: 0,
@@ -74,7 +78,7 @@ impl Catalogue {
 
     /// The place of an id, if it has one.
     pub(crate) fn find_place(&self, id: &str) -> Option<Place> {
-        self.places.get(id).copied()
+        self.by_name.get(id).copied()
     }
 
     /// How long a plain input is as a rule.
@@ -95,14 +99,15 @@ impl Catalogue {
 
     /// The place of an id, which is made if it is not there.
     pub(crate) fn place(&mut self, id: &str) -> Result<Place, InvalidId> {
-        match self.places.get(id) {
-            Some(place) => Ok(*place),
+        match self.find_place(id) {
+            Some(place) => Ok(place),
             None => Ok(self.enter(Id::parse(id)?)),
         }
     }
 
     fn enter(&mut self, id: Id) -> Place {
         let place = self.entries.insert(Entry { id: id.clone(), definition: None, holders: Arc::default() });
+        self.by_name.insert(id.clone(), place);
         self.places.insert(id, place);
         place
     }
@@ -110,8 +115,8 @@ impl Catalogue {
     /// Takes in a definition, or lets go of it; answers the one that was there before.
     pub(crate) fn define(&mut self, id: &Id, definition: Option<Arc<Definition>>) -> Option<Arc<Definition>> {
         self.version = Version::new();
-        let place = match self.places.get(id) {
-            Some(place) => *place,
+        let place = match self.find_place(id.as_str()) {
+            Some(place) => place,
             None if definition.is_some() => self.enter(id.clone()),
             None => return None,
         };
@@ -150,6 +155,7 @@ impl Catalogue {
         let needless = |entry: &&Entry| entry.definition.is_none() && entry.holders.is_empty();
         if let Some(id) = self.at(place).filter(needless).map(|entry| entry.id.clone()) {
             self.places.remove(&id);
+            self.by_name.remove(&id);
             self.entries.remove(place);
         }
     }

@@ -4,6 +4,7 @@
 //! behind that a text from which it is served. In a large fleet no cache holds any of it, and a poll waits once for what lies
 //! in one place, and once more for each place to which another one points.
 
+mod dns;
 mod patches;
 mod reading;
 mod references;
@@ -13,11 +14,12 @@ use std::{
     ops::{Deref, Range},
 };
 
-use model::{Document, Id, ResourceType, State};
+use model::{Document, Id, ResourceType, State, Value};
 use triomphe::{Arc, HeaderSlice};
 
 use crate::{Polls, catalogue::Version, slots::Place};
 
+pub(crate) use dns::{FORMER, InputsByPath, OtherNames, RELEASED, Released};
 pub(crate) use patches::{Patches, no_variables};
 pub(crate) use reading::Names;
 pub(crate) use references::{Beside, List};
@@ -41,6 +43,8 @@ pub struct Facts {
     lists: Range<u32>,
     /// Where the name is under which it polls, in its one spelling.
     dns: Range<u32>,
+    /// Names that it had before. Most clusters have none.
+    other_names: Option<Box<OtherNames>>,
     /// In the order of the names of what they patch.
     patches: Box<[Patches]>,
     /// What should not be there. There is nothing, as a rule.
@@ -137,6 +141,13 @@ impl Cluster {
     /// A list of references that no resource type reads.
     pub(crate) fn unread_lists(&self) -> &[String] {
         self.odd.as_ref().map_or(&[], |odd| &odd.unread_lists)
+    }
+
+    /// The ids that one of its lists names, whether or not a type reads it.
+    pub(crate) fn ids_in(&self, list: &str) -> Vec<Id> {
+        let fields = self.document.body.fields().unwrap_or_default();
+        let items = fields.get(list).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(|item| Id::parse(item.get("id")?.as_str()?).ok()).collect()
     }
 
     /// All its patches, in the order of the names of what they patch.

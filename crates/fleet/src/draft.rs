@@ -5,16 +5,28 @@
 
 mod cascade;
 mod clusters;
+mod lists;
+mod names;
+mod open;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use model::{Body, Change, FieldError, Id, Kind, Map, Op, Origin, Patch, ResourceType, Value, Write};
+use model::{
+    Body, Change, Excerpt, FieldError, Id, Kind, Map, Op, Origin, Patch, PatchFailed, ResourceType, Revision,
+    TypeRecord, Value, Write,
+    limits::{BULK_GROWTH, CHANGE_WORK, ERRORS, Size},
+    read_fields,
+};
 
 use crate::{
-    Snapshot,
+    AllowedRemovals, Rule, Snapshot,
     cores::beside_polls,
     review::{Objections, check_fields, review},
 };
+use open::{Cost, Open};
 
 /// An edit that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +66,21 @@ pub enum EditError {
     /// The cluster must not be decommissioned.
     #[error("cluster \"{0}\" is protected; set deletion_protection to false first")]
     Protected(Id),
+    /// A patch that does not say how it treats lists would shorten one.
+    #[error(
+        "as application/json this patch would take {} out of \"{list}\" of cluster \"{id}\"; send it as \
+         application/merge-patch+json to replace the list, or as application/strategic-merge-patch+json to change only \
+         the items that it names",
+        quoted(.gone)
+    )]
+    AmbiguousPatch {
+        /// The cluster.
+        id: Id,
+        /// The list of references.
+        list: String,
+        /// The ids that it would lose.
+        gone: Vec<String>,
+    },
     /// The request breaks rules.
     #[error("the document breaks {} rule(s)", .0.len())]
     Invalid(Vec<FieldError>),
@@ -64,6 +91,11 @@ fn several(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// Names the first few, in quotes.
+fn quoted(names: &[String]) -> String {
+    several(&names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>())
 }
 
 impl From<FieldError> for EditError {
@@ -77,6 +109,15 @@ impl From<FieldError> for EditError {
 pub struct Draft<'a> {
     fleet: &'a Snapshot,
     edits: BTreeMap<(Kind, Id), Edit>,
+    /// Documents that are being edited; what `edits` has of them is older.
+    open: BTreeMap<(Kind, Id), Open>,
+    /// About the bytes of all that are open.
+    open_bytes: usize,
+    /// Bytes of all documents that the edits have made so far, also of those that a later edit has made anew, and of what edits
+    /// had to look at.
+    work: usize,
+    /// How many broken rules the edits keep.
+    broken: usize,
 }
 
 /// What a draft does to a document.
@@ -89,11 +130,21 @@ struct Edit {
     changes: Option<bool>,
 }
 
+impl Edit {
+    /// Whether the document says something else then.
+    fn changes(&self, fleet: &Snapshot, (kind, id): &(Kind, Id)) -> bool {
+        self.changes.unwrap_or_else(|| {
+            let known = fleet.document_of_kind(kind, id);
+            known.map_or(self.op != Op::Remove, |document| document.op() != self.op)
+        })
+    }
+}
+
 impl<'a> Draft<'a> {
     /// No edits yet.
     #[must_use]
     pub fn on(fleet: &'a Snapshot) -> Self {
-        Self { fleet, edits: BTreeMap::new() }
+        Self { fleet, edits: BTreeMap::new(), open: BTreeMap::new(), open_bytes: 0, work: 0, broken: 0 }
     }
 
     /// The snapshot that is edited.
@@ -103,24 +154,36 @@ impl<'a> Draft<'a> {
     }
 
     /// The change that these edits come to, without those that change nothing, and the fleet after it; or every rule that
-    /// it would break.
-    pub fn into_change(self, origin: Origin) -> Result<(Change, Snapshot), Objections> {
+    /// it would break, or what it would take from protected clusters beyond what it is allowed to.
+    pub fn into_change(mut self, origin: Origin, allowed: AllowedRemovals) -> Result<(Change, Snapshot), Objections> {
         let fleet = self.fleet;
-        let changes = |(kind, id): &(Kind, Id), op: &Op| {
-            let known = fleet.registry().by_kind(kind.as_str()).and_then(|ty| fleet.document(ty, id));
-            known.map_or(*op != Op::Remove, |document| document.op() != *op)
-        };
-        let edits = self.edits.into_iter().filter(|(key, edit)| edit.changes.unwrap_or_else(|| changes(key, &edit.op)));
+        self.close_all().map_err(|error| Objections::Rules(vec![error]))?;
+        self.refuse_moved_types()?;
+        if fleet.revision() == Revision::ZERO && !self.edits.is_empty() {
+            // A change log begins with the types that its fleet is served by.
+            fleet.unrecorded_types().into_iter().for_each(|write| self.write_record(write));
+        }
+        let edits = self.edits.into_iter().filter(|(key, edit)| edit.changes(fleet, key));
         let (writes, broken) =
             edits.map(|((kind, id), Edit { op, broken, .. })| (Write { kind, id, op }, broken)).unzip();
         let change = Change::after(fleet.point(), origin, writes);
-        let next = review(fleet, &change, broken)?;
+        let next = review(fleet, &change, broken, allowed)?;
         Ok((change, next))
+    }
+
+    /// Whether any document would say something else.
+    #[must_use]
+    pub fn changes_anything(&self) -> bool {
+        self.edits.iter().any(|(key, edit)| edit.changes(self.fleet, key))
     }
 
     /// What the document is at this point of the draft.
     fn op(&self, ty: &ResourceType, id: &Id) -> Option<Op> {
-        match self.edits.get(&(ty.kind.clone(), id.clone())) {
+        let key = (ty.kind.clone(), id.clone());
+        if let Some(open) = self.open.get(&key) {
+            return Some(Op::Put(Body::from_fields(&open.fields)));
+        }
+        match self.edits.get(&key) {
             Some(edit) => Some(edit.op.clone()),
             None => self.fleet.document(ty, id).map(model::Document::op),
         }
@@ -128,7 +191,10 @@ impl<'a> Draft<'a> {
 
     /// The fields of a document that is in force.
     fn fields(&self, ty: &ResourceType, id: &Id) -> Result<Map, EditError> {
-        self.in_force(ty, id)?.fields().map_err(|error| unreadable(&error))
+        if let Some(open) = self.open.get(&(ty.kind.clone(), id.clone())) {
+            return Ok(open.fields.clone());
+        }
+        self.in_force(ty, id)?.fields().map_err(|error| unreadable(ty, id, &error))
     }
 
     /// What a document says that is in force.
@@ -140,20 +206,88 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// A server that does not serve a type as the change log records it, or has no file of it, cannot say what a change would do
+    /// to clusters: others may serve them.
+    fn refuse_moved_types(&self) -> Result<(), Objections> {
+        let is_about_types = self.edits.keys().all(|(kind, _)| kind.as_str() == TypeRecord::KIND);
+        let unserved: Vec<_> = self.fleet.unserved_paths().collect();
+        let undeclared: Vec<_> = self.fleet.types().undeclared().iter().map(Kind::as_str).collect();
+        let message = match (unserved.is_empty(), undeclared.is_empty()) {
+            _ if is_about_types => return Ok(()),
+            (true, true) => return Ok(()),
+            (false, _) => format!(
+                "this server's files declare {} in another way than the change log; GET /types/changes shows it, and until it is \
+                 accepted or the files are mended nothing is changed here",
+                unserved.join(", ")
+            ),
+            (true, false) => format!(
+                "the change log has types of which this server has no file ({}), so it cannot say what a change would take from \
+                 clusters; put the file back, or accept that the type is gone: GET /types/changes shows it",
+                undeclared.join(", ")
+            ),
+        };
+        Err(Objections::Rules(vec![FieldError::new("", Rule::TypesChanged.name(), message)]))
+    }
+
+    /// Writes the record of a resource type.
+    pub(crate) fn write_record(&mut self, Write { kind, id, op }: Write) {
+        self.edits.insert((kind, id), Edit { op, broken: Some(Vec::new()), changes: None });
+    }
+
     /// Writes an operation as it is, for changes that put the past back.
     pub fn write(&mut self, ty: &ResourceType, id: &Id, op: Op) {
+        let op = if ty.is_cluster() { self.with_kept_names(ty, id, op) } else { op };
+        self.forget_open(ty, id);
         self.edits.insert((ty.kind.clone(), id.clone()), Edit { op, broken: None, changes: None });
     }
 
-    fn put(&mut self, ty: &ResourceType, id: &Id, fields: Map) {
-        let edit = self.edit(ty, id, fields);
+    fn put(&mut self, ty: &ResourceType, id: &Id, fields: Map) -> Result<(), EditError> {
+        let edit = self.edit(ty, id, fields)?;
+        Ok(self.enter(ty, id, edit)?)
+    }
+
+    /// Takes an edit in, as long as a request does not ask for more work than it may.
+    fn enter(&mut self, ty: &ResourceType, id: &Id, edit: Edit) -> Result<(), FieldError> {
+        self.charge(ty, id, edit.op.body().map_or(0, |body| body.text().len()))?;
+        self.keep(ty, id, edit);
+        Ok(())
+    }
+
+    fn charge(&mut self, ty: &ResourceType, id: &Id, bytes: usize) -> Result<(), FieldError> {
+        self.work += bytes;
+        if self.work > CHANGE_WORK {
+            let message = format!(
+                "the documents that this request makes, one after another, have more than {CHANGE_WORK} bytes together: \
+                 send several, and edit each document once"
+            );
+            return Err(FieldError::new("", "change-work", message).of(&ty.kind, id));
+        }
+        Ok(())
+    }
+
+    /// Keeps an edit, and of the rules that it breaks so many that somebody will read them, but at least one.
+    fn keep(&mut self, ty: &ResourceType, id: &Id, mut edit: Edit) {
+        if let Some(broken) = &mut edit.broken {
+            broken.truncate(ERRORS.saturating_sub(self.broken).max(1));
+            self.broken += broken.len();
+        }
+        self.forget_open(ty, id);
         self.edits.insert((ty.kind.clone(), id.clone()), edit);
     }
 
     /// The edit that makes a document say this.
-    fn edit(&self, ty: &ResourceType, id: &Id, fields: Map) -> Edit {
-        let op = Op::Put(Body::from_fields(&fields));
-        Edit { op, broken: Some(check_fields(self.fleet, ty, id, fields)), changes: None }
+    fn edit(&self, ty: &ResourceType, id: &Id, mut fields: Map) -> Result<Edit, EditError> {
+        if ty.is_cluster() {
+            self.keep_names(ty, id, &mut fields)?;
+        }
+        Ok(self.checked(ty, id, fields))
+    }
+
+    /// The edit that makes a document say this, with the rules that it breaks by itself.
+    fn checked(&self, ty: &ResourceType, id: &Id, fields: Map) -> Edit {
+        let body = Body::from_fields(&fields);
+        let broken = Some(check_fields(self.fleet, ty, id, fields, &body));
+        Edit { op: Op::Put(body), broken, changes: None }
     }
 
     /// Creates a document; a decommissioned cluster of that id is in force again.
@@ -162,7 +296,7 @@ impl<'a> Draft<'a> {
         if let Some(Op::Put(_)) = self.op(ty, &id) {
             return Err(EditError::Exists { kind: ty.kind.clone(), id });
         }
-        self.put(ty, &id, fields);
+        self.put(ty, &id, fields)?;
         Ok(id)
     }
 
@@ -170,22 +304,51 @@ impl<'a> Draft<'a> {
     pub fn replace(&mut self, ty: &ResourceType, id: &Id, fields: Map) -> Result<(), EditError> {
         self.in_force(ty, id)?;
         let (id, fields) = with_id(ty, fields, Some(id))?;
-        self.put(ty, &id, fields);
-        Ok(())
+        self.put(ty, &id, fields)
     }
 
     /// Changes a document.
     pub fn patch(&mut self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<(), EditError> {
-        let edit = self.patched(ty, id, patch)?;
-        self.edits.insert((ty.kind.clone(), id.clone()), edit);
-        Ok(())
+        // A patch of so few values names few items, which are looked for one by one.
+        const FEW_VALUES: usize = 16;
+        let (cost, growth) = match patch {
+            Patch::Strategic(patch) if Size::of(patch).elements <= FEW_VALUES => (Cost::Items, Size::of(patch).bytes),
+            Patch::Merge(patch) | Patch::Strategic(patch) => (Cost::Document, Size::of(patch).bytes),
+            // It is a request of its own.
+            Patch::Json(_) => (Cost::Document, 0),
+        };
+        self.edit_open(ty, id, (cost, growth), |fields| {
+            patch.apply_to(fields).map_err(|error| patch_failed(ty, id, &error))
+        })
     }
 
-    /// Changes documents alike.
+    /// Changes documents alike. A patch that breaks rules in many is not tried on all, and one that would make the fleet many
+    /// times as large is refused before there is no memory left.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
-        for edited in beside_polls(ids, |id| self.patched(ty, &id, patch).map(|edit| (edit, id))) {
-            let (edit, id) = edited?;
-            self.edits.insert((ty.kind.clone(), id), edit);
+        let (growth, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let edited = beside_polls(ids, |id| {
+            if broken.load(Ordering::Relaxed) >= ERRORS {
+                return Ok(None);
+            }
+            let before = self.fleet.document(ty, &id).map_or(0, |document| document.body.text().len());
+            let edit = self.patched(ty, &id, patch)?;
+            let after = edit.op.body().map_or(0, |body| body.text().len());
+            let more = after.saturating_sub(before);
+            if growth.fetch_add(more, Ordering::Relaxed) + more > BULK_GROWTH {
+                let message = format!("a patch of many documents adds at most {BULK_GROWTH} bytes to all together");
+                return Err(EditError::from(FieldError::new("", "bulk-growth", message)));
+            }
+            // What changes nothing is not held against the patch.
+            let is_broken = edit.broken.as_ref().is_some_and(|broken| !broken.is_empty());
+            if is_broken && edit.changes != Some(false) {
+                broken.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(Some((edit, id)))
+        });
+        for edited in edited {
+            if let Some((edit, id)) = edited? {
+                self.keep(ty, &id, edit);
+            }
         }
         Ok(())
     }
@@ -195,9 +358,9 @@ impl<'a> Draft<'a> {
         let known = self.in_force(ty, id)?;
         let text = known.text();
         let fields = patch
-            .apply(serde_json::from_str(&text).map_err(|error| unreadable(&error))?)
-            .map_err(|error| FieldError::new("", "patch", error.to_string()).of(&ty.kind, id))?;
-        let mut edit = self.edit(ty, id, with_id(ty, fields, Some(id))?.1);
+            .apply(read_fields(&text).map_err(|error| unreadable(ty, id, &error))?)
+            .map_err(|error| patch_failed(ty, id, &error))?;
+        let mut edit = self.edit(ty, id, with_id(ty, fields, Some(id))?.1)?;
         if !self.edits.contains_key(&(ty.kind.clone(), id.clone())) {
             edit.changes = edit.op.body().map(|body| body.text() != text);
         }
@@ -221,8 +384,12 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn unreadable(error: &serde_json::Error) -> EditError {
-    FieldError::new("", "unreadable", error.to_string()).into()
+fn patch_failed(ty: &ResourceType, id: &Id, error: &PatchFailed) -> EditError {
+    FieldError::new("", error.rule, error.to_string()).of(&ty.kind, id).into()
+}
+
+fn unreadable(ty: &ResourceType, id: &Id, error: &serde_json::Error) -> EditError {
+    FieldError::new("", "unreadable", error.to_string()).of(&ty.kind, id).into()
 }
 
 /// The id of a document and its fields with it; `id` is what the path says.
@@ -235,6 +402,7 @@ fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map),
     let said = fields.get("id").and_then(Value::as_str);
     match (id, said) {
         (Some(id), Some(said)) if said != id.as_str() => {
+            let said = Excerpt(said);
             let message = format!("the document's id is \"{said}\" and the path's is \"{id}\"");
             Err(FieldError::new("/id", "id", message).into())
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Id, ResourceType, helm};
+use model::{Id, Kind, ResourceType, helm};
 
 use crate::{
     Answer, Cluster, Definition, Snapshot, SnapshotError,
@@ -62,15 +62,59 @@ pub enum Refusal {
     /// The list of the type is empty, and the cluster has one that no type reads.
     #[error("no resource type reads the cluster's list \"{0}\", so an empty list may be a mistake")]
     UnreadList(String),
-    /// A definition is missing, and a document of that id is of a kind that no type declares.
-    #[error("\"{0}\" is there, but of a kind that no resource type declares")]
-    UnreadDefinition(Id),
+    /// A definition is missing, and a document of another kind has its id: the type's kind may have been renamed.
+    #[error(
+        "\"{id}\" is not defined as {kind}, but a document of kind {other} has this id: the type's kind may have changed"
+    )]
+    UnreadDefinition {
+        /// What is referred to.
+        id: Id,
+        /// As which kind.
+        kind: Kind,
+        /// The kind under which it is there.
+        other: Kind,
+    },
+    /// The list has references, and none of them is defined.
+    #[error(
+        "none of the {count} references in the cluster's list \"{list}\" is defined, so an empty list may be a mistake"
+    )]
+    NoDefinitions {
+        /// The list.
+        list: String,
+        /// How many references it has.
+        count: usize,
+    },
+    /// The file of the type says another kind, list, path, key, field or default than the change log.
+    #[error(
+        "this server's file of the type \"{0}\" says another kind, list, path, key, field or default than the change log, or has \
+         what another type had"
+    )]
+    TypesChanged(Kind),
     /// A document cannot be read.
     #[error(transparent)]
     Unreadable(#[from] SnapshotError),
     /// The fleet knows no cluster, not even a decommissioned one: a blank store, not an empty fleet.
     #[error("the fleet knows no cluster, not even a decommissioned one")]
     BlankFleet,
+    /// A part of the list of clusters in which none is, and none was.
+    #[error(
+        "no cluster, in force or decommissioned, is in the part of the fleet that environment, label and shard say, so an \
+         empty list may be a mistake"
+    )]
+    NoMatchingCluster,
+    /// A part of the list of clusters in which all are decommissioned. Only of a shard is that said, by the explicit record: from
+    /// an environment or a label, a running cluster may have moved away.
+    #[error(
+        "all clusters in the part of the fleet that environment, label and shard say are decommissioned, or have moved away; \
+         no empty list is sent for a part, and only that of a shard can be said by empty=explicit"
+    )]
+    NoClusterInForce,
+    /// The list of clusters is larger than Flux takes.
+    #[error(
+        "the list of clusters is larger than the {MAX_BYTES} bytes and {MAX_INPUTS} inputs that Flux takes; ask for it in \
+         parts, such as shard=1/{0}, or by environment or label"
+    )]
+    TooManyClusters(u32),
 }
 
 impl Refusal {
@@ -83,11 +127,15 @@ impl Refusal {
             Self::Patch { .. } => "invalid-patch",
             Self::DuplicateInput(_) => "duplicate-input",
             Self::TooManyInputs(_) => "too-many-inputs",
-            Self::TooLarge(_) => "answer-too-large",
+            Self::TooLarge(_) | Self::TooManyClusters(_) => "answer-too-large",
             Self::UnreadList(_) => "unread-list",
-            Self::UnreadDefinition(_) => "unread-definition",
+            Self::UnreadDefinition { .. } => "unread-definition",
+            Self::NoDefinitions { .. } => "no-definitions",
+            Self::TypesChanged(_) => "types-changed",
             Self::Unreadable(_) => "unreadable-document",
             Self::BlankFleet => "blank-fleet",
+            Self::NoMatchingCluster => "no-matching-cluster",
+            Self::NoClusterInForce => "no-cluster-in-force",
         }
     }
 }
@@ -110,7 +158,8 @@ impl Snapshot {
     /// All inputs of a type for a cluster, in the order of its references.
     ///
     /// A reference whose definition is missing is passed over, as the contract says; such gaps are
-    /// [problems](crate::Problem) and cannot be made through the API.
+    /// [problems](crate::Problem) and cannot be made through the API. A list of references that yields no input at all is
+    /// refused: Flux would delete everything for what is most likely a fault.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
         cluster.fetch(ty);
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
@@ -121,9 +170,14 @@ impl Snapshot {
     }
 
     /// What the answer is made of: as long as this stays the same, so does the answer.
+    ///
+    /// A cluster's version stands for its document: who it is, its lists, overrides and patches, and whether it is in force. The
+    /// version of the type's definitions stands for them, for their order, and for all that lets this server refuse them: the
+    /// record of the type, and documents of other kinds. No two readings of anything have one version, so a snapshot that was
+    /// loaded anew shares none with the one that it replaces.
     #[must_use]
-    pub fn stamp(&self, cluster: &Cluster, ty: &ResourceType) -> Stamp {
-        Stamp { cluster: cluster.version, catalogue: self.catalogue(ty).map(|catalogue| catalogue.version) }
+    pub fn stamp(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Stamp {
+        Stamp { cluster: cluster.version, catalogue: self.catalogue(ty).map(|catalogue| catalogue.version), empty }
     }
 
     /// The JSON text of each input of a type for a cluster.
@@ -144,6 +198,9 @@ impl Snapshot {
         ty: &'a ResourceType,
         mut take: impl FnMut(&'a Id, Input<'_>),
     ) -> Result<(), Refusal> {
+        if !self.types().serves(ty.position) {
+            return Err(Refusal::TypesChanged(ty.kind.clone()));
+        }
         if !cluster.is_live() {
             return Ok(());
         }
@@ -159,16 +216,21 @@ impl Snapshot {
             return Err(Refusal::UnreadList(list.clone()));
         }
         let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
-        let order = ty.ordered_by.as_ref().map(|_| Order { fleet: self, cluster, ty, circular });
-        let mut seen = 0;
+        let order = ty.ordered_by.as_ref().map(|_| Order::new(self, cluster, ty, circular));
+        let (mut seen, mut defined) = (0, 0);
         for (id, beside, definition) in self.references(cluster, ty) {
             seen += 1;
             let Some(definition) = definition else {
-                if self.is_stranger(id) {
-                    return Err(Refusal::UnreadDefinition(id.clone()));
+                if let Some(other) = self.kind_elsewhere(ty, id) {
+                    return Err(Refusal::UnreadDefinition {
+                        id: id.clone(),
+                        kind: ty.kind.clone(),
+                        other: other.clone(),
+                    });
                 }
                 continue;
             };
+            defined += 1;
             if beside.patches == Some("") {
                 return Err(cluster.refused(id));
             }
@@ -180,24 +242,10 @@ impl Snapshot {
             let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
             return Err(lost.into());
         }
+        if count > 0 && defined == 0 {
+            return Err(Refusal::NoDefinitions { list: ty.list.clone(), count });
+        }
         Ok(())
-    }
-
-    /// The live clusters themselves as inputs, for whoever provisions them.
-    pub fn cluster_inputs(&self, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        if self.clusters().next().is_none() {
-            return Err(Refusal::BlankFleet);
-        }
-        let mut list = List::with_capacity(0);
-        for cluster in self.clusters().filter(|cluster| cluster.is_live()) {
-            // A cluster is a definition too: of itself.
-            let itself = Definition::read(cluster.document.clone(), ty)?;
-            list.push(|text| {
-                text.push_str(&itself.plain);
-                text.push('}');
-            });
-        }
-        list.seal(empty, "}")
     }
 }
 
@@ -206,6 +254,7 @@ impl Snapshot {
 pub struct Stamp {
     cluster: Version,
     catalogue: Option<Version>,
+    empty: Empty,
 }
 
 /// What an input has around its texts, at most as a rule.

@@ -4,11 +4,11 @@
 //! it does not have, cannot order a Helm release after a Kustomization, and does not notice a circle. So a cluster is
 //! served only the dependencies that hold there.
 
-use std::collections::BTreeSet;
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use model::{ResourceType, Value};
 
-use crate::{Cluster, Definition, Snapshot, cluster::Beside};
+use crate::{Cluster, Definition, Snapshot, cluster::Beside, slots::Place};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,44 @@ impl Delivery {
 
 /// The components of one cluster.
 pub(crate) struct Order<'a> {
-    pub(crate) fleet: &'a Snapshot,
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) ty: &'a ResourceType,
+    fleet: &'a Snapshot,
+    cluster: &'a Cluster,
+    ty: &'a ResourceType,
     /// Whether there are circles in the catalogue. Few ever have one, and only then it is looked for.
-    pub(crate) circular: bool,
+    circular: bool,
+    /// Which places the cluster's list may have, made when the first dependency is looked for.
+    filter: OnceCell<PlaceFilter>,
+}
+
+/// Tells most places that a list does not have: a bit for each place that it has, by the place's lowest bits. Without it, each
+/// dependency that a cluster lacks would cost a poll a walk over the whole list.
+struct PlaceFilter([u64; 4]);
+
+impl PlaceFilter {
+    fn of(places: impl Iterator<Item = Place>) -> Self {
+        let mut filter = Self([0; 4]);
+        for place in places {
+            let (word, bit) = Self::bit(place);
+            filter.0[word] |= bit;
+        }
+        filter
+    }
+
+    fn may_have(&self, place: Place) -> bool {
+        let (word, bit) = Self::bit(place);
+        self.0[word] & bit != 0
+    }
+
+    fn bit(place: Place) -> (usize, u64) {
+        (place as usize / 64 % 4, 1 << (place % 64))
+    }
 }
 
 impl<'a> Order<'a> {
+    pub(crate) fn new(fleet: &'a Snapshot, cluster: &'a Cluster, ty: &'a ResourceType, circular: bool) -> Self {
+        Self { fleet, cluster, ty, circular, filter: OnceCell::new() }
+    }
+
     /// What a component must wait for, without what waits for it in turn.
     pub(crate) fn dependencies(&self, of: &'a Definition) -> impl Iterator<Item = &'a str> {
         self.there(of).filter(|on| !self.circular || !self.waits(on, of.document.id.as_str()))
@@ -65,9 +95,14 @@ impl<'a> Order<'a> {
 
     /// A component of the cluster, if it is defined.
     fn find(&self, id: &str) -> Option<(Beside<'a>, &'a Definition)> {
-        let mut references = self.fleet.references(self.cluster, self.ty);
-        let (_, beside, definition) = references.find(|(it, ..)| it.as_str() == id)?;
-        Some((beside, definition?))
+        let catalogue = self.fleet.catalogue(self.ty)?;
+        let place = catalogue.find_place(id)?;
+        let filter = self.filter.get_or_init(|| PlaceFilter::of(self.cluster.places(self.ty.position)));
+        if !filter.may_have(place) {
+            return None;
+        }
+        let (_, beside) = self.cluster.list(self.ty.position).find(|(it, _)| *it == place)?;
+        Some((beside, catalogue.at(place)?.definition.as_deref()?))
     }
 }
 

@@ -1,38 +1,75 @@
 //! What a change would do: to documents, and to what each cluster gets. Computed by the code that serves polls.
 
-use std::collections::BTreeMap;
+mod takeover;
 
-use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Kind, Op, Plan, Value, Write, yaml};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Snapshot, order::Delivery, review::affected};
+use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Kind, Op, Plan, ResourceType, Value, Write, yaml};
 
-/// The plan of the step from one snapshot to the next.
+pub(crate) use takeover::{PreviousOwner, held_by_pollers, previous_owners};
+
+use crate::{ProtectedRemovals, Refusal, Snapshot, SnapshotError, order::Delivery, review::affected};
+
+/// The plan of a change that may take so many inputs from protected clusters; it says whether that is enough.
+pub fn plan_of_change(
+    before: &Snapshot,
+    after: &Snapshot,
+    writes: &[Write],
+    allowed: usize,
+) -> Result<Plan, SnapshotError> {
+    let refused = ProtectedRemovals::count(before, after, writes)?.refused(allowed);
+    Ok(Plan { refused, ..plan(before, after, writes) })
+}
+
+/// The plan of the step from one snapshot to the next, whoever asks for it.
 #[must_use]
 pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
-    let documents = writes.iter().map(|write| document_plan(before, write)).collect();
-    let mut plan =
-        Plan { dry_run: true, revision: before.revision().0, documents, clusters: Vec::new(), totals: BTreeMap::new() };
+    let mut plan = Plan::new(before.revision().0, document_plans(before, writes));
     for (id, types) in affected(before, after, writes) {
-        let inputs: BTreeMap<_, _> = after
+        let mut inputs: BTreeMap<_, _> = after
             .registry()
             .definitions()
             .filter(|ty| types.contains(&ty.position))
-            .filter_map(|ty| Some((ty.path.clone(), input_plan(before, after, &id, ty)?)))
+            .filter_map(|ty| Some((ty.path.clone(), input_plan((before, ty), (after, ty), &id)?)))
             .collect();
-        if inputs.is_empty() {
-            continue;
+        let owners = previous_owners(before, after, &id);
+        let owners = owners.iter().map(PreviousOwner::id).chain([&id]);
+        for (path, lost) in owners.flat_map(|owner| lost_lists(before, after, owner, &id)) {
+            let removed = &mut inputs.entry(path).or_insert_with(InputPlan::default).removed;
+            removed.extend(lost);
+            removed.sort();
+            removed.dedup();
         }
-        let environment = environment(after, &id).or_else(|| environment(before, &id)).unwrap_or_default();
-        let totals = plan.totals.entry(environment.clone()).or_default();
-        totals.clusters += 1;
-        for input in inputs.values() {
-            totals.added += input.added.len();
-            totals.changed += input.changed.len();
-            totals.removed += input.removed.len();
-        }
-        plan.clusters.push(ClusterPlan { id, environment, inputs });
+        add_cluster(&mut plan, before, after, &id, inputs);
     }
     plan
+}
+
+/// What would happen to each document that is written.
+pub(crate) fn document_plans(before: &Snapshot, writes: &[Write]) -> Vec<DocumentPlan> {
+    writes.iter().map(|write| document_plan(before, write)).collect()
+}
+
+/// Adds what a cluster would get differently, if anything.
+pub(crate) fn add_cluster(
+    plan: &mut Plan,
+    before: &Snapshot,
+    after: &Snapshot,
+    id: &Id,
+    inputs: BTreeMap<String, InputPlan>,
+) {
+    if inputs.is_empty() {
+        return;
+    }
+    let environment = environment(after, id).or_else(|| environment(before, id)).unwrap_or_default();
+    let totals = plan.totals.entry(environment.clone()).or_default();
+    totals.clusters += 1;
+    for input in inputs.values() {
+        totals.added += input.added.len();
+        totals.changed += input.changed.len();
+        totals.removed += input.removed.len();
+    }
+    plan.clusters.push(ClusterPlan { id: id.clone(), environment, inputs });
 }
 
 /// The writes that would make one snapshot's documents of another's.
@@ -53,7 +90,7 @@ fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
 }
 
 fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {
-    let known = before.registry().by_kind(write.kind.as_str()).and_then(|ty| before.document(ty, &write.id));
+    let known = before.document_of_kind(&write.kind, &write.id);
     // A tombstone says nothing to anybody: what it said once is before, what it says now is nothing.
     let said = |op: &Op| match op {
         Op::Put(body) => body.fields().ok().map(Value::Object),
@@ -95,21 +132,22 @@ fn differ(one: &str, other: &str) -> bool {
 #[derive(PartialEq, Eq)]
 enum Rendered {
     Nothing,
-    Object { fixed: Vec<Value> },
+    Object { fixed: Vec<Value>, disabled: bool },
     Release { chart: String },
     Kustomization,
 }
 
 impl Rendered {
-    /// Of other types only their templates know, so everything is taken to render something.
-    fn of(ty: &model::ResourceType, input: &str) -> Self {
-        let is_component = ty.kind.as_str() == model::ResourceType::COMPONENT;
-        if !is_component && ty.fixed.is_empty() {
-            return Self::Object { fixed: Vec::new() };
+    /// Of other types only their templates know, so everything is taken to render something; a disabled input may still do so.
+    fn of(ty: &ResourceType, input: &str) -> Self {
+        let is_component = ty.kind.as_str() == ResourceType::COMPONENT;
+        if !is_component && ty.fixed.is_empty() && !input.contains("\"enabled\"") {
+            return Self::Object { fixed: Vec::new(), disabled: false };
         }
         let input = serde_json::from_str::<Value>(input).unwrap_or_default();
         if !is_component {
-            return Self::Object { fixed: ty.fixed.keys().map(|field| input[field].clone()).collect() };
+            let fixed = ty.fixed.keys().map(|field| input[field].clone()).collect();
+            return Self::Object { fixed, disabled: input["enabled"] == false };
         }
         if input["enabled"] == false {
             return Self::Nothing;
@@ -124,13 +162,37 @@ impl Rendered {
     }
 }
 
-/// What one cluster would get differently of one type; none if nothing.
-fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::ResourceType) -> Option<InputPlan> {
-    // Review has refused changes after which an answer cannot be given; before, there may be none.
-    let inputs = |fleet: &Snapshot, id: &Id| {
-        fleet.cluster(id).and_then(|cluster| fleet.input_texts(cluster, ty).ok()).unwrap_or_default()
-    };
-    let (was, is) = (inputs(before, id), inputs(after, id));
+impl Rendered {
+    /// Whether it is an object that is certainly wanted.
+    fn is_enabled(&self) -> bool {
+        !matches!(self, Self::Nothing | Self::Object { disabled: true, .. })
+    }
+}
+
+/// A fleet, and the type by which it answers on a path.
+pub(crate) type Answering<'a> = (&'a Snapshot, &'a ResourceType);
+
+/// The inputs of a cluster by their ids. Review has refused changes after which an answer cannot be given; before, there may
+/// be none.
+fn inputs((fleet, ty): Answering<'_>, id: &Id) -> BTreeMap<Id, String> {
+    fleet.cluster(id).and_then(|cluster| fleet.input_texts(cluster, ty).ok()).unwrap_or_default()
+}
+
+/// What one cluster would get differently on one path; none if nothing.
+pub(crate) fn input_plan(before: Answering<'_>, after: Answering<'_>, id: &Id) -> Option<InputPlan> {
+    let mut plan = own_plan(before, after, id);
+    for owner in previous_owners(before.0, after.0, id) {
+        let lost = owner.lost(before, after, id);
+        plan.removed.extend(lost.into_iter().filter(|id| !plan.removed.contains(id)).collect::<Vec<_>>());
+    }
+    plan.removed.sort();
+    let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
+    (!nothing).then_some(plan)
+}
+
+/// What one cluster would get differently on one path under the names that it has.
+pub(crate) fn own_plan((before, known_ty): Answering<'_>, (after, ty): Answering<'_>, id: &Id) -> InputPlan {
+    let (was, is) = (inputs((before, known_ty), id), inputs((after, ty), id));
     let mut plan = InputPlan::default();
     for (id, input) in &is {
         let Some(known) = was.get(id) else {
@@ -138,33 +200,72 @@ fn input_plan(before: &Snapshot, after: &Snapshot, id: &Id, ty: &model::Resource
             list.push(id.clone());
             continue;
         };
-        match (Rendered::of(ty, known), Rendered::of(ty, input)) {
+        match (Rendered::of(known_ty, known), Rendered::of(ty, input)) {
             _ if known == input => {}
-            (old, new) if old == new => plan.changed.extend(differ(known, input).then(|| id.clone())),
+            (old, new) if old == new && known_ty.kind == ty.kind => {
+                plan.changed.extend(differ(known, input).then(|| id.clone()));
+            }
             (old, new) => {
-                plan.removed.extend((old != Rendered::Nothing).then(|| id.clone()));
-                plan.added.extend((new != Rendered::Nothing).then(|| id.clone()));
+                plan.removed.extend(old.is_enabled().then(|| id.clone()));
+                plan.added.extend(new.is_enabled().then(|| id.clone()));
             }
         }
     }
     for (id, known) in was.iter().filter(|(id, _)| !is.contains_key(*id)) {
-        let list = if Rendered::of(ty, known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
+        let list =
+            if Rendered::of(known_ty, known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
         list.push(id.clone());
     }
-    // A cluster that takes over the name of another one answers whoever polls under it.
-    for (id, known) in previous_owner(before, after, id).map(|owner| inputs(before, owner)).unwrap_or_default() {
-        let was = Rendered::of(ty, &known);
-        let now = is.get(&id).map_or(Rendered::Nothing, |input| Rendered::of(ty, input));
-        let lost = was != Rendered::Nothing && was != now;
-        plan.removed.extend((lost && !plan.removed.contains(&id)).then_some(id));
+    let running = unanswered((before, known_ty), id);
+    if !running.is_empty() {
+        // What is refused an answer still is not taken away.
+        let kept = unanswered((after, ty), id);
+        plan.removed.extend(running.into_iter().filter(|id| !is.contains_key(id) && !kept.contains(id)));
     }
-    plan.removed.sort();
-    let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
-    (!nothing).then_some(plan)
+    plan
 }
 
-/// The other cluster that was in force under the name that this one would have.
-fn previous_owner<'a>(before: &'a Snapshot, after: &Snapshot, id: &Id) -> Option<&'a Id> {
-    let owner = before.cluster_at(after.cluster(id)?.dns()).ok()?;
-    (owner.id() != id).then(|| owner.id())
+/// What a cluster refers to where its answer is refused, also by a list that no type reads any more. Flux keeps what an earlier
+/// answer made, so all of it may be running.
+fn unanswered((fleet, ty): Answering<'_>, id: &Id) -> BTreeSet<Id> {
+    let Some(cluster) = fleet.cluster(id).filter(|cluster| cluster.is_live()) else { return BTreeSet::new() };
+    let Err(refusal) = fleet.input_texts(cluster, ty) else { return BTreeSet::new() };
+    let mut ids: BTreeSet<Id> = fleet.references(cluster, ty).map(|(id, ..)| id.clone()).collect();
+    for list in cluster.unread_lists() {
+        let was_read = match fleet.types().of_list(list) {
+            Some(record) => !record.retired && record.kind == ty.kind,
+            None => matches!(refusal, Refusal::UnreadList(_)),
+        };
+        if was_read {
+            ids.extend(cluster.ids_in(list));
+        }
+    }
+    ids
+}
+
+/// What a cluster refers to by lists of types that are gone, by the types' paths. Their paths are 404, so all of it may be running.
+fn lists_of_retired_types(fleet: &Snapshot, id: &Id) -> BTreeMap<String, BTreeSet<Id>> {
+    let mut ids: BTreeMap<String, BTreeSet<Id>> = BTreeMap::new();
+    let live = fleet.cluster(id).filter(|cluster| cluster.is_live());
+    for (cluster, list) in live.into_iter().flat_map(|it| it.unread_lists().iter().map(move |list| (it, list))) {
+        if let Some(record) = fleet.types().of_list(list).filter(|record| record.retired) {
+            ids.entry(record.path.clone()).or_default().extend(cluster.ids_in(list));
+        }
+    }
+    ids
+}
+
+/// What pollers under a name of one cluster lose of types that are gone, by the types' paths, when the same or another cluster
+/// answers them.
+pub(crate) fn lost_lists(before: &Snapshot, after: &Snapshot, owner: &Id, taker: &Id) -> BTreeMap<String, Vec<Id>> {
+    let was = lists_of_retired_types(before, owner);
+    if was.is_empty() {
+        return BTreeMap::new();
+    }
+    let is = lists_of_retired_types(after, taker);
+    let lost = was.into_iter().map(|(path, ids)| {
+        let ids: Vec<_> = ids.into_iter().filter(|id| is.get(&path).is_none_or(|ids| !ids.contains(id))).collect();
+        (path, ids)
+    });
+    lost.filter(|(_, ids)| !ids.is_empty()).collect()
 }

@@ -143,7 +143,7 @@ impl Snapshot {
         let Some(OfType { zipped, .. }) = cluster.polls.0.get(ty.position) else {
             return self.inputs(cluster, ty, empty).map(Packed::Plain);
         };
-        let stamp = self.stamp(cluster, ty);
+        let stamp = self.stamp(cluster, ty, empty);
         if let Some(known) = zipped.load().as_ref().filter(|known| known.stamp == stamp) {
             return Ok(Packed::Zipped(Zipped(known.clone())));
         }

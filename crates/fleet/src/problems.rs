@@ -2,17 +2,24 @@
 //!
 //! The API refuses such data, but a seed or an older version may have left it. It is shown, never hidden: a gap in an
 //! answer is a thing that a cluster does not run.
+//!
+//! A fleet may have hundreds of thousands of problems, so a snapshot keeps only how many problems each document has by rule
+//! (`index`). The texts are made when somebody asks for them, by the same code that counts (`checks`).
+
+mod checks;
+mod index;
+mod query;
 
 use std::fmt;
 
-use model::{Document, Id, Kind, ResourceType, Value, yaml};
+use model::{Id, Kind};
 use serde::Serialize;
 
-use crate::{
-    Cluster, Definition, Snapshot,
-    cluster::{Patches, no_variables},
-    order::{Delivery, reaches},
-};
+#[cfg(test)]
+pub(crate) use checks::CHECKED;
+pub(crate) use checks::{Texts, check_cluster, check_document};
+pub(crate) use index::{Counts, ProblemIndex};
+pub use query::{ProblemFilter, ProblemPage, RisenProblems};
 
 /// A rule that stored data can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -30,6 +37,8 @@ pub enum Rule {
     InvalidVariable,
     /// A live cluster has the DNS name of a decommissioned one, which would answer in its place if it gave the name up.
     TombstoneDns,
+    /// A cluster still polls under a DNS name that it had before; if that name is released, it gets no answer.
+    FormerDnsPolled,
     /// A cluster patches what is not defined; the patches do nothing.
     PatchWithoutDefinition,
     /// A cluster has a list of references that no type reads; its empty answers are refused.
@@ -40,26 +49,36 @@ pub enum Rule {
     DuplicateDns,
     /// A patch has no meaning; the cluster's answers are refused.
     InvalidPatch,
+    /// The file of a type says another kind, list, path, key, field or default than the change log; the type is not served.
+    TypesChanged,
     /// A document is of a kind that no resource type declares; it is kept and not served.
     UnknownKind,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::MissingDefinition,
         Self::MissingDependency,
         Self::DependencyCycle,
         Self::DependencyNotAssigned,
         Self::InvalidVariable,
         Self::TombstoneDns,
+        Self::FormerDnsPolled,
         Self::PatchWithoutDefinition,
         Self::UnreadList,
         Self::DuplicateReference,
         Self::DuplicateDns,
         Self::InvalidPatch,
+        Self::TypesChanged,
         Self::UnknownKind,
     ];
+
+    /// The rule of a stable name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == name)
+    }
 
     /// Its stable name.
     #[must_use]
@@ -71,11 +90,13 @@ impl Rule {
             Self::DependencyNotAssigned => "dependency-not-assigned",
             Self::InvalidVariable => "invalid-variable",
             Self::TombstoneDns => "tombstone-dns",
+            Self::FormerDnsPolled => "former-dns-polled",
             Self::PatchWithoutDefinition => "patch-without-definition",
             Self::UnreadList => "unread-list",
             Self::DuplicateReference => "duplicate-reference",
             Self::DuplicateDns => "duplicate-dns",
             Self::InvalidPatch => "invalid-patch",
+            Self::TypesChanged => "types-changed",
             Self::UnknownKind => "unknown-kind",
         }
     }
@@ -112,129 +133,5 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} \"{}\" {}: {} ({})", self.kind, self.id, self.pointer, self.message, self.rule.name())
-    }
-}
-
-/// Collects the problems of one document.
-struct Findings<'a> {
-    document: &'a Document,
-    problems: Vec<Problem>,
-}
-
-impl<'a> Findings<'a> {
-    fn of(document: &'a Document) -> Self {
-        Self { document, problems: Vec::new() }
-    }
-
-    fn tell(&mut self, pointer: impl Into<String>, rule: Rule, message: String) {
-        let (kind, id) = (self.document.kind.clone(), self.document.id.clone());
-        self.problems.push(Problem { kind, id, pointer: pointer.into(), rule, message });
-    }
-}
-
-pub(crate) fn of_cluster(fleet: &Snapshot, cluster: &Cluster) -> Vec<Problem> {
-    let mut findings = Findings::of(&cluster.document);
-    if !cluster.is_live() {
-        return findings.problems;
-    }
-    for ty in fleet.registry().definitions() {
-        check_references(fleet, cluster, ty, &mut findings);
-    }
-    for list in cluster.unread_lists() {
-        findings.tell(yaml::child("", list), Rule::UnreadList, format!("no resource type reads the list \"{list}\""));
-    }
-    for Patches { name: id, refused, .. } in cluster.patches() {
-        let patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
-        if !patchable.into_iter().any(|ty| fleet.definition_by_name(ty, id).is_some()) {
-            let message = format!("nothing that can be patched is called \"{id}\"");
-            findings.tell(yaml::child("/patches", id), Rule::PatchWithoutDefinition, message);
-        }
-        if let Some(error) = refused {
-            let pointer = yaml::child(&yaml::child("/patches", id), &error.key);
-            findings.tell(pointer, Rule::InvalidPatch, error.to_string());
-        }
-    }
-    for other in fleet.claims(cluster.dns()).filter(|other| other.id() != cluster.id()) {
-        let (rule, message) = if other.is_live() {
-            (Rule::DuplicateDns, format!("cluster \"{}\" has the same DNS name", other.id()))
-        } else {
-            let message = format!("the decommissioned cluster \"{}\" has this DNS name: purge it first", other.id());
-            (Rule::TombstoneDns, message)
-        };
-        findings.tell("/cluster_dns", rule, message);
-    }
-    findings.problems
-}
-
-/// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
-fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut Findings<'_>) {
-    let twice = cluster.twice(ty.position).is_some();
-    let enabled = |on: &str| fleet.references(cluster, ty).any(|(id, it, _)| it.enabled && id.as_str() == on);
-    for (at, (id, beside, definition)) in fleet.references(cluster, ty).enumerate() {
-        let pointer = || format!("/{}/{at}", ty.list);
-        if twice && fleet.references(cluster, ty).take(at).any(|(before, ..)| before == id) {
-            findings.tell(pointer(), Rule::DuplicateReference, format!("\"{id}\" is in the list twice"));
-        }
-        let Some(definition) = definition else {
-            findings.tell(pointer(), Rule::MissingDefinition, format!("{} \"{id}\" is not defined", ty.kind));
-            continue;
-        };
-        if beside.enabled {
-            for on in definition.depends_on.iter().filter(|on| !enabled(on)) {
-                let message = format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled");
-                findings.tell(pointer(), Rule::DependencyNotAssigned, message);
-            }
-        }
-        if definition.delivery == Delivery::Kustomization
-            && let Some(patches) = beside.patches
-            && cluster.patches_of(id.as_str()).is_some_and(|patches| !patches.are_variables)
-        {
-            let patched = yaml::child("/patches", id.as_str());
-            let said = match serde_json::from_str::<Value>(&format!("{{{}}}", patches.trim_start_matches(','))) {
-                Ok(said) => said,
-                Err(error) => {
-                    findings.tell(patched, Rule::InvalidVariable, format!("the patches cannot be read: {error}"));
-                    continue;
-                }
-            };
-            let keys: Vec<_> = said["patches"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-            for key in no_variables(&keys) {
-                let message =
-                    format!("\"{key}\" is not a free name of a variable, which patches of an OCI artifact are");
-                findings.tell(yaml::child(&patched, key), Rule::InvalidVariable, message);
-            }
-        }
-    }
-}
-
-pub(crate) fn of_definition(fleet: &Snapshot, definition: &Definition) -> Vec<Problem> {
-    let mut findings = Findings::of(&definition.document);
-    let ty = fleet.registry().by_kind(definition.document.kind.as_str());
-    if let Some((ty, field)) = ty.and_then(|ty| Some((ty, ty.ordered_by.as_ref()?))) {
-        let id = definition.document.id.as_str();
-        for (at, on) in definition.depends_on.iter().enumerate() {
-            let pointer = format!("/{field}/{at}");
-            if fleet.definition_by_name(ty, on).is_none() {
-                findings.tell(pointer, Rule::MissingDependency, format!("{} \"{on}\" is not defined", ty.kind));
-            } else if reaches(on, id, |at| dependencies(fleet, ty, at)) {
-                findings.tell(pointer, Rule::DependencyCycle, format!("\"{on}\" depends on \"{id}\" in turn"));
-            }
-        }
-    }
-    findings.problems
-}
-
-fn dependencies<'a>(fleet: &'a Snapshot, ty: &ResourceType, id: &str) -> Vec<&'a str> {
-    let definition = fleet.definition_by_name(ty, id).into_iter();
-    definition.flat_map(|definition| definition.depends_on.iter().map(AsRef::as_ref)).collect()
-}
-
-pub(crate) fn of_stranger(document: &Document) -> Problem {
-    Problem {
-        kind: document.kind.clone(),
-        id: document.id.clone(),
-        pointer: String::new(),
-        rule: Rule::UnknownKind,
-        message: format!("no resource type declares the kind \"{}\"", document.kind),
     }
 }

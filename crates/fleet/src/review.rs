@@ -5,13 +5,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Change, FieldError, Id, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, yaml};
+use model::{
+    Body, Change, FieldError, Id, Kind, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, limits,
+    limits::Size, yaml,
+};
 
-use crate::{Answer, Cluster, Empty, Problem, Refusal, Rule, Snapshot, cores::beside_polls};
+use crate::{
+    AllowedRemovals, Answer, Cluster, Empty, Problem, ProtectedRemovals, Refusal, Rule, Snapshot, SnapshotError,
+    cores::beside_polls, protection::decommissioned, snapshot::Keys,
+};
 
-/// A change that may not be.
+/// Why a change is refused.
 #[derive(Debug)]
-pub struct Objections(pub Vec<FieldError>);
+pub enum Objections {
+    /// It would break these rules.
+    Rules(Vec<FieldError>),
+    /// It would decommission a protected cluster.
+    ProtectedCluster(Id),
+    /// It would take more from protected clusters than it is allowed to.
+    ProtectedInputs(ProtectedRemovals),
+}
 
 /// The snapshot that a change would make, or every rule that it would break; `broken` says which rules a write's document
 /// breaks by itself, where that was looked at.
@@ -19,41 +32,76 @@ pub(crate) fn review(
     before: &Snapshot,
     change: &Change,
     broken: Vec<Option<Vec<FieldError>>>,
+    allowed: AllowedRemovals,
+) -> Result<Snapshot, Objections> {
+    let after = check_rules(before, change, broken)?;
+    if let Some(id) = decommissioned(before, &change.writes) {
+        return Err(Objections::ProtectedCluster(id.clone()));
+    }
+    let AllowedRemovals::AtMost(allowed) = allowed else { return Ok(after) };
+    match ProtectedRemovals::count(before, &after, &change.writes) {
+        Ok(removed) if removed.total() > allowed => Err(Objections::ProtectedInputs(removed)),
+        Ok(_) => Ok(after),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+fn unreadable(error: &SnapshotError) -> Objections {
+    Objections::Rules(vec![FieldError::new("", "unreadable", error.to_string())])
+}
+
+fn check_rules(
+    before: &Snapshot,
+    change: &Change,
+    broken: Vec<Option<Vec<FieldError>>>,
 ) -> Result<Snapshot, Objections> {
     let new = change.writes.iter().zip(broken).filter(|(write, _)| !is_restore(before, write)).collect();
     let check = |(write, broken): (&Write, Option<_>)| broken.unwrap_or_else(|| check_document(before, write));
     let mut errors = beside_polls(new, check).concat();
-    match before.apply(change) {
-        Ok(after) => {
-            check_consequences(before, &after, &change.writes, &mut errors);
+    if errors
+        .iter()
+        .any(|error| [limits::DEPTH_RULE, limits::ELEMENTS_RULE, limits::BYTES_RULE].contains(&&*error.rule))
+    {
+        // A snapshot with what is too large is not even made.
+        errors.sort();
+        return Err(Objections::Rules(errors));
+    }
+    match before.apply_and_examine(change) {
+        Ok((after, examined)) => {
+            check_consequences(before, &after, &change.writes, examined, &mut errors);
             errors.sort();
             errors.dedup();
-            if errors.is_empty() { Ok(after) } else { Err(Objections(errors)) }
+            if errors.is_empty() { Ok(after) } else { Err(Objections::Rules(errors)) }
         }
         // A document that cannot even be read breaks a rule that is told already.
-        Err(error) if errors.is_empty() => Err(Objections(vec![FieldError::new("", "unreadable", error.to_string())])),
+        Err(error) if errors.is_empty() => Err(unreadable(&error)),
         Err(_) => {
             errors.sort();
-            Err(Objections(errors))
+            Err(Objections::Rules(errors))
         }
     }
 }
 
-/// What the change would newly break in any document or answer.
-fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], errors: &mut Vec<FieldError>) {
-    let known: BTreeSet<_> = before.problems().map(Problem::substance).collect();
+/// What the change would newly break in any document or answer. `examined` are the documents that can have other problems than
+/// before: no other document is looked at.
+fn check_consequences(
+    before: &Snapshot,
+    after: &Snapshot,
+    writes: &[Write],
+    examined: Keys,
+    errors: &mut Vec<FieldError>,
+) {
     let written: BTreeMap<_, _> = writes.iter().map(|write| ((&write.kind, &write.id), write)).collect();
-    for problem in after.problems() {
-        let write = written.get(&(&problem.kind, &problem.id));
-        let tolerated = write.is_some_and(|write| is_restore(before, write)) && problem.rule.is_tolerated();
-        // A list that no type reads must not be left behind: the next reference would make the answer look whole.
-        let trap = write.is_some() && problem.rule == Rule::UnreadList;
-        if tolerated || (known.contains(&problem.substance()) && !trap) {
-            continue;
-        }
-        let error = FieldError::new(&problem.pointer, problem.rule.name(), &problem.message);
-        errors.push(error.of(&problem.kind, &problem.id));
-    }
+    // A tombstone that is put back has no problems of its own, though it would answer where a live cluster lets its name go.
+    let puts_tombstone_back =
+        writes.iter().any(|write| matches!(write.op, Op::Retire(_)) && before.cluster(&write.id).is_none());
+    let broken = |key: &(Kind, Id)| !after.problem_index().of_document(key).is_empty();
+    let broken: Vec<_> = examined.into_iter().filter(broken).collect();
+    let found = beside_polls(broken, |key| {
+        let write = written.get(&(&key.0, &key.1)).copied();
+        new_problems(before, after, &key, write, puts_tombstone_back)
+    });
+    errors.extend(found.into_iter().flatten());
     // An answer that cannot be given for a reason that is told already needs no second telling.
     if errors.is_empty() {
         let restored: BTreeSet<_> =
@@ -62,6 +110,34 @@ fn check_consequences(before: &Snapshot, after: &Snapshot, writes: &[Write], err
         let broken = beside_polls(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
         errors.extend(broken.into_iter().flatten());
     }
+}
+
+/// What is newly wrong with one document, which may be one that is written.
+fn new_problems(
+    before: &Snapshot,
+    after: &Snapshot,
+    key: &(Kind, Id),
+    write: Option<&Write>,
+    puts_tombstone_back: bool,
+) -> Vec<FieldError> {
+    let known = before.problems_of(key);
+    let known: BTreeSet<_> = known.iter().map(Problem::substance).collect();
+    let is_restore = write.is_some_and(|write| is_restore(before, write));
+    let is_new = |problem: &Problem| {
+        let tolerated = is_restore && problem.rule.is_tolerated();
+        // A list that no type reads must not be left behind: the next reference would make the answer look whole.
+        let trap = write.is_some() && problem.rule == Rule::UnreadList;
+        // Of two clusters that claim one name, the one that is written is at fault, and its error names the other.
+        let is_told_there = match problem.rule {
+            Rule::DuplicateDns => true,
+            Rule::TombstoneDns => !puts_tombstone_back,
+            _ => false,
+        };
+        let other_holder = write.is_none() && is_told_there;
+        !tolerated && !other_holder && (trap || !known.contains(&problem.substance()))
+    };
+    let new = after.problems_of(key).into_iter().filter(is_new);
+    new.map(|it| FieldError::new(&it.pointer, it.rule.name(), &it.message).of(&it.kind, &it.id)).collect()
 }
 
 /// Whether a decommissioned cluster comes back as it was. What leaves it answered, or refused an answer, must not keep it
@@ -79,12 +155,16 @@ fn check_document(fleet: &Snapshot, write: &Write) -> Vec<FieldError> {
         return Vec::new();
     };
     // What cannot be read is told when the change is applied.
-    body.fields().map_or_else(|_| Vec::new(), |fields| check_fields(fleet, ty, &write.id, fields))
+    body.fields().map_or_else(|_| Vec::new(), |fields| check_fields(fleet, ty, &write.id, fields, body))
 }
 
-/// The fields of a document by itself.
-pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: Map) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// The fields of a document by itself; the body says the same.
+pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: Map, body: &Body) -> Vec<FieldError> {
+    // What is too large is not looked at any closer.
+    let mut errors = limits::check_document(&fields, body.text().len(), || saved_size(fleet, ty, id));
+    if !errors.is_empty() {
+        return errors.into_iter().map(|error| error.of(&ty.kind, id)).collect();
+    }
     if !ty.fixed.is_empty() {
         check_fixed(fleet, ty, id, &fields, &mut errors);
     }
@@ -102,6 +182,14 @@ pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields:
     }
     errors.extend(ty.check(fields).into_iter().map(|error| error.of(&ty.kind, id)));
     errors
+}
+
+/// The size of what is saved, which an edit may keep.
+fn saved_size(fleet: &Snapshot, ty: &ResourceType, id: &Id) -> Size {
+    let Some(known) = fleet.document(ty, id) else { return Size::default() };
+    let text = known.body.text();
+    let fields = model::read_fields(&text).ok();
+    fields.map_or_else(Size::default, |fields| Size::of_document(&fields, text.len()))
 }
 
 /// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
@@ -158,4 +246,72 @@ pub(crate) fn affected(before: &Snapshot, after: &Snapshot, writes: &[Write]) ->
         }
     }
     affected
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use model::{Body, Change, Document, Id, Op, Origin, Point, Registry, Revision, State, Value, Write};
+    use serde_json::json;
+
+    use crate::{AllowedRemovals, Rule, Snapshot, problems::CHECKED};
+
+    const CLUSTERS: usize = 300;
+
+    fn cluster(at: usize, node_count: usize) -> Value {
+        json!({
+            "id": format!("c{at}"), "cluster_name": format!("c{at}"), "cluster_dns": format!("c{at}.example"),
+            "environment": "dev", "node_count": node_count,
+            "platform_components": [{"id": if at < 3 { "rare" } else { "app" }}],
+            "patches": {"app": {"a.b": "1", "c.d": "2"}}
+        })
+    }
+
+    /// Every cluster has problems; three of them refer to the component "rare".
+    fn troubled() -> Snapshot {
+        let component =
+            |id: &str| json!({"id": id, "component_path": "p", "oci_url": "oci://x/y", "depends_on": ["missing"]});
+        let components = ["app", "rare"].map(|id| ("platform_component", id.to_owned(), component(id)));
+        let clusters = (0..CLUSTERS).map(|at| ("cluster", format!("c{at}"), cluster(at, 3)));
+        let documents = components.into_iter().chain(clusters).map(|(kind, id, body)| Document {
+            kind: kind.into(),
+            id: Id::parse(&id).unwrap(),
+            revision: Revision(1),
+            state: State::Live,
+            body: Body::from_fields(body.as_object().unwrap()),
+        });
+        Snapshot::load(Arc::new(Registry::built_in().unwrap()), Point::default(), documents).unwrap()
+    }
+
+    /// How many documents are checked to review one write.
+    fn checked(fleet: &Snapshot, kind: &str, id: &str, body: &Value) -> usize {
+        let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
+        let op = Op::Put(Body::from_fields(body.as_object().unwrap()));
+        let change =
+            Change::after(fleet.point(), origin, vec![Write { kind: kind.into(), id: Id::parse(id).unwrap(), op }]);
+        let before = CHECKED.get();
+        let next = super::review(fleet, &change, vec![Some(Vec::new())], AllowedRemovals::AtMost(0)).unwrap();
+        let risen = next.risen_problems(Some(fleet));
+        assert!(risen.is_none_or(|risen| risen.examples.iter().all(|it| it.id.as_str() == id)));
+        CHECKED.get() - before
+    }
+
+    #[test]
+    fn a_change_in_a_troubled_fleet_looks_at_no_document_that_it_does_not_touch() {
+        let fleet = troubled();
+        assert!(fleet.problem_count(Rule::InvalidVariable) > CLUSTERS as u64);
+        // Counted, and listed as it was and as it is.
+        assert!(checked(&fleet, "cluster", "c7", &cluster(7, 4)) <= 3);
+        // A definition that is ordered as before has no other problems than before, nor has any cluster.
+        let mut rare = json!({"id": "rare", "component_path": "q", "oci_url": "oci://x/y", "depends_on": ["missing"]});
+        assert!(checked(&fleet, "platform_component", "rare", &rare) <= 3);
+        // One that is ordered in another way has other problems, and so may the clusters that refer to it.
+        rare["depends_on"] = json!([]);
+        let few = checked(&fleet, "platform_component", "rare", &rare);
+        assert!((4..=20).contains(&few), "{few}");
+    }
 }

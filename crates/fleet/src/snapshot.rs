@@ -7,20 +7,23 @@ mod loading;
 mod names;
 mod writing;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
-use model::{Document, Id, Kind, Point, Registry, ResourceType, Revision, dns_spelling};
+use model::{Document, Id, Kind, Point, Registry, ResourceType, Revision, TypeRecord, dns_spelling};
 use roaring::RoaringBitmap;
 
 use crate::{
-    Cluster, Definition, Problem, Refusal,
+    Cluster, Definition, Refusal,
     catalogue::{Catalogue, Entry},
     cluster::Beside,
+    problems::ProblemIndex,
     slots::{Place, Slots},
+    types::Types,
 };
 
 use names::Names;
+pub(crate) use writing::Keys;
 
 /// Why documents or a change do not make a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -65,13 +68,17 @@ pub struct Snapshot {
     clusters: Slots<Cluster>,
     by_id: OrdMap<Id, Place>,
     by_dns: Names,
+    /// Who released a name that it had. There is nothing, as a rule.
+    released: OrdMap<Box<str>, BTreeSet<Id>>,
     /// By the type's position in the registry.
     catalogues: Vec<Catalogue>,
     /// The places of the clusters, live or decommissioned, that patch something of a name.
     patching: ByName<Arc<str>, Arc<RoaringBitmap>>,
-    /// Documents of kinds that no type declares. They are kept, since their type may come back.
-    strangers: OrdMap<(Kind, Id), Arc<Document>>,
-    problems: OrdMap<(Kind, Id), Arc<[Problem]>>,
+    /// Documents of kinds that no type declares. They are kept, since their type may come back. By id first, for that is how a
+    /// poll looks for one.
+    strangers: OrdMap<(Id, Kind), Arc<Document>>,
+    problems: ProblemIndex,
+    types: Types,
 }
 
 impl Snapshot {
@@ -85,10 +92,12 @@ impl Snapshot {
             clusters: Slots::default(),
             by_id: OrdMap::new(),
             by_dns: Names::default(),
+            released: OrdMap::new(),
             catalogues,
             patching: ByName::default(),
             strangers: OrdMap::new(),
-            problems: OrdMap::new(),
+            problems: ProblemIndex::default(),
+            types: Types::default(),
         }
     }
 
@@ -108,7 +117,7 @@ impl Snapshot {
     pub fn all_documents(&self) -> impl Iterator<Item = &Document> {
         let clusters = self.clusters().map(|cluster| &cluster.document);
         let definitions = self.catalogues.iter().flat_map(|it| it.definitions().map(|it| &it.document));
-        clusters.chain(definitions).chain(self.strangers.values().map(AsRef::as_ref))
+        clusters.chain(definitions).chain(self.strangers.values().map(AsRef::as_ref)).chain(self.types.documents())
     }
 
     /// The resource types by which it was read.
@@ -177,9 +186,29 @@ impl Snapshot {
         self.catalogues.get(ty.position)
     }
 
-    /// Everything that is wrong with its documents, in their order.
-    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.problems.values().flat_map(|problems| problems.iter())
+    /// How many problems its documents have.
+    pub(crate) fn problem_index(&self) -> &ProblemIndex {
+        &self.problems
+    }
+
+    /// This, with every type of its registry served, whatever is recorded.
+    pub(crate) fn serving_all(mut self) -> Self {
+        self.types.serve_all();
+        self
+    }
+
+    /// The resource types as the change log records them.
+    pub(crate) fn types(&self) -> &Types {
+        &self.types
+    }
+
+    /// A document by its kind and id, in force or not, also one that no file declares.
+    pub(crate) fn document_of_kind(&self, kind: &Kind, id: &Id) -> Option<&Document> {
+        match self.registry.by_kind(kind.as_str()) {
+            Some(ty) => self.document(ty, id),
+            None if kind.as_str() == TypeRecord::KIND => self.types.document(id),
+            None => self.strangers.get(&(id.clone(), kind.clone())).map(AsRef::as_ref),
+        }
     }
 
     /// A document by its type and id, in force or not.
@@ -205,13 +234,41 @@ impl Snapshot {
         self.clusters.get(*self.by_id.get(id)?)
     }
 
-    /// Whether a document of a kind that no type declares has this id.
-    pub(crate) fn is_stranger(&self, id: &Id) -> bool {
-        self.strangers.keys().any(|(_, stranger)| stranger == id)
+    /// Another kind than that of a type under which a definition has this id, declared by a type or by none.
+    pub(crate) fn kind_elsewhere(&self, ty: &ResourceType, id: &Id) -> Option<&Kind> {
+        let mut others = self.registry.definitions().filter(|other| other.kind != ty.kind);
+        let declared = others.find_map(|other| Some(&self.definition(other, id)?.document.kind));
+        declared.or_else(|| {
+            let (stranger, kind) = self.strangers.range((id.clone(), Kind::from(""))..).next()?.0;
+            (stranger == id).then_some(kind)
+        })
     }
 
     pub(crate) fn definition_by_name(&self, ty: &ResourceType, id: &str) -> Option<&Definition> {
         self.catalogue(ty)?.find(id)?.definition.as_deref()
+    }
+
+    /// The clusters, live or decommissioned, that had a name and have released it.
+    pub(crate) fn released_by(&self, dns: &str) -> impl Iterator<Item = &Id> {
+        self.released.get(dns).into_iter().flatten()
+    }
+
+    /// Notes which names a cluster has released, and no longer has.
+    fn note_released(&mut self, was: Option<&Cluster>, is: Option<&Cluster>) {
+        for (cluster, dns) in
+            was.into_iter().flat_map(|it| it.released_dns().map(move |released| (it, &*released.name)))
+        {
+            if let Some(clusters) = self.released.get_mut(dns) {
+                clusters.remove(cluster.id());
+                if clusters.is_empty() {
+                    self.released.remove(dns);
+                }
+            }
+        }
+        for (cluster, dns) in is.into_iter().flat_map(|it| it.released_dns().map(move |released| (it, &*released.name)))
+        {
+            self.released.entry(dns.into()).or_default().insert(cluster.id().clone());
+        }
     }
 
     pub(crate) fn live_claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
@@ -222,3 +279,7 @@ impl Snapshot {
         self.by_dns.claims(dns)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;

@@ -4,6 +4,10 @@
 //! because the API said so, or because the provider object was made anew a moment ago. So every ResourceSet of ours is
 //! guarded: `Permute` multiplies the provider's records with one inline input, so that the template also runs when there are
 //! none, and then it fails, which deletes nothing. An API that wants everything gone says so, in a record of its own.
+//!
+//! The opposite is guarded against too. While the operator deletes something it may be asked to render again, and it then
+//! does so from a cached status that is older than what it has just written: what returns to the list is applied and stays
+//! out of the inventory, so that nothing would ever delete it. [`SETTLED`] makes it wait for its cache.
 
 use model::ResourceType;
 use serde_json::{Map, Value, json};
@@ -12,6 +16,13 @@ use crate::{NAMESPACE, OPERATOR, PROVIDER};
 
 /// How often drift is corrected; also the time within which something that was deleted by hand comes back.
 const EVERY: &str = "10m";
+
+/// Whether a ResourceSet may be rendered at once: its last run was not one that took long. A run that waits for Helm to
+/// uninstall does, and another one may be due the moment it ends. The operator then says that it is not ready, which is what
+/// this looks at the next time, 5 seconds later.
+const SETTLED: &str = "!has(status.history) || status.history.size() == 0 || \
+     status.conditions.exists(c, c.type == 'Ready' && c.status != 'True') || \
+     duration(status.history[0].lastReconciledDuration) < duration('2s')";
 
 /// The ResourceSet of a type.
 pub(crate) fn of_type(ty: &ResourceType, template: &str) -> Value {
@@ -30,7 +41,11 @@ pub(crate) fn of_type(ty: &ResourceType, template: &str) -> Value {
 "#,
         template.trim_start_matches('\n').trim_end()
     );
-    guarded(&ty.path, &ty.path, crds, &template)
+    let settled = json!({
+        "apiVersion": OPERATOR, "kind": "ResourceSet", "name": ty.path, "namespace": NAMESPACE,
+        "ready": true, "readyExpr": SETTLED
+    });
+    guarded(&ty.path, &ty.path, [settled].into_iter().chain(crds), &template)
 }
 
 /// A ResourceSet whose template runs even if its provider has no records.

@@ -2,11 +2,17 @@
 
 use std::{
     borrow::Cow,
-    fmt,
+    fmt, iter,
     sync::{Arc, OnceLock},
 };
 
-use crate::{Id, Kind, Map, Op, Revision};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{Id, Kind, Map, Op, Revision, Value};
 
 /// The content of a document, as compact JSON text.
 ///
@@ -107,9 +113,69 @@ impl Body {
         }
     }
 
+    /// How many bytes are kept of it.
+    #[must_use]
+    pub fn kept_len(&self) -> usize {
+        match &self.0 {
+            Kept::Plain(text) => text.len(),
+            Kept::Packed { packed, .. } => packed.len(),
+        }
+    }
+
     /// Reads the fields. Fails only where the text was not written by us.
     pub fn fields(&self) -> Result<Map, serde_json::Error> {
-        serde_json::from_str(&self.text())
+        read_fields(&self.text())
+    }
+}
+
+/// Reads the fields of a document from its text.
+pub fn read_fields(text: &str) -> Result<Map, serde_json::Error> {
+    serde_json::from_str(text).or_else(|_| members(text, DEEPER))
+}
+
+/// Levels of a saved document beyond the 128 that the parser reads. Before there was a limit, patches were saved that had two
+/// more: they must be readable, or nobody could make them smaller.
+const DEEPER: usize = 32;
+
+/// Reads an object level by level where that is needed: only what is too deep for the parser is split further.
+fn members(text: &str, levels: usize) -> Result<Map, serde_json::Error> {
+    let Members(members) = serde_json::from_str(text)?;
+    members.into_iter().map(|(name, text)| Ok((name, value(text.get(), levels)?))).collect()
+}
+
+/// The members of an object in their order, each with the text of its value.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Members)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+fn value(text: &str, levels: usize) -> Result<Value, serde_json::Error> {
+    let (error, levels) = match (serde_json::from_str(text), levels.checked_sub(1)) {
+        (Err(error), Some(levels)) => (error, levels),
+        (done, _) => return done,
+    };
+    match text.as_bytes().first() {
+        Some(b'{') => members(text, levels).map(Value::Object),
+        Some(b'[') => {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
+            items.into_iter().map(|item| value(item.get(), levels)).collect()
+        }
+        _ => Err(error),
     }
 }
 
@@ -175,6 +241,17 @@ mod tests {
                 prop_assert_ne!(&plain, &Body::from_text(&format!("{start}x")), "of the same length");
             }
         }
+    }
+
+    #[test]
+    fn what_was_saved_too_deep_for_a_parser_is_read() {
+        let nested = |levels: usize| format!("{}1{}", "{\"a\":[".repeat(levels / 2), "]}".repeat(levels / 2));
+        let read = |levels: usize| Body::plain(&nested(levels)).fields();
+        for levels in [2, 64, 126, 128, 140, 158] {
+            assert_eq!(serde_json::to_string(&read(levels).unwrap()).unwrap(), nested(levels), "{levels}");
+        }
+        assert!(read(100_000).is_err());
+        assert!(Body::plain("{\"a\": [1,]}").fields().is_err());
     }
 
     #[test]

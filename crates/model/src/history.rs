@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::{Change, Revision};
+use crate::{Change, Revision, Write};
 
 /// The name of a log: made with it, and kept wherever it is moved to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -161,30 +161,53 @@ impl fmt::Display for Point {
     }
 }
 
-/// Computes the digest of a change. Every part is written with its length, so that no two changes read the same.
+/// Computes the digest of a change.
 pub(crate) fn digest(change: &Change) -> Digest {
-    let mut hasher = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update((bytes.len() as u64).to_be_bytes());
-        hasher.update(bytes);
-    };
-    part(change.parent.as_bytes());
-    part(&change.revision.0.to_be_bytes());
-    part(&change.epoch.0.to_be_bytes());
-    part(change.overrules.as_ref().map_or(&[], Digest::as_bytes));
-    part(&change.at.as_microsecond().to_be_bytes());
-    part(change.actor.as_bytes());
-    for said in [&change.reason, &change.request_id] {
-        part(if said.is_some() { b"+" } else { b"-" });
-        part(said.as_deref().unwrap_or_default().as_bytes());
+    let mut digest = ChangeDigest::of_heading(change);
+    change.writes.iter().for_each(|write| digest.add(write));
+    digest.finish()
+}
+
+/// The digest of a change whose writes come one after another. Every part is written with its length, so that no two changes
+/// read the same.
+pub struct ChangeDigest(Sha256);
+
+impl ChangeDigest {
+    /// Begins with everything but the writes.
+    #[must_use]
+    pub fn of_heading(change: &Change) -> Self {
+        let mut digest = Self(Sha256::new());
+        digest.part(change.parent.as_bytes());
+        digest.part(&change.revision.0.to_be_bytes());
+        digest.part(&change.epoch.0.to_be_bytes());
+        digest.part(change.overrules.as_ref().map_or(&[], Digest::as_bytes));
+        digest.part(&change.at.as_microsecond().to_be_bytes());
+        digest.part(change.actor.as_bytes());
+        for said in [&change.reason, &change.request_id] {
+            digest.part(if said.is_some() { b"+" } else { b"-" });
+            digest.part(said.as_deref().unwrap_or_default().as_bytes());
+        }
+        digest
     }
-    for write in &change.writes {
-        part(write.kind.as_str().as_bytes());
-        part(write.id.as_str().as_bytes());
-        part(write.op.name().as_bytes());
-        part(write.op.body().map(crate::Body::text).unwrap_or_default().as_bytes());
+
+    /// Adds the next write.
+    pub fn add(&mut self, write: &Write) {
+        self.part(write.kind.as_str().as_bytes());
+        self.part(write.id.as_str().as_bytes());
+        self.part(write.op.name().as_bytes());
+        self.part(write.op.body().map(crate::Body::text).unwrap_or_default().as_bytes());
     }
-    Digest(hasher.finalize().into())
+
+    /// The digest, after the last write.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +215,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{Body, Id, Op, Origin, Write};
+    use crate::{Body, Id, Op, Origin};
 
     fn change(point: &Point, actor: &str, reason: Option<&str>, body: &str) -> Change {
         let origin = Origin {

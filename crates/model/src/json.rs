@@ -5,7 +5,7 @@ mod unambiguous;
 use serde::{Deserialize, Deserializer};
 pub use serde_json::Value;
 
-pub use unambiguous::Unambiguous;
+pub use unambiguous::{ItemLimits, Unambiguous, read_json};
 
 use crate::{FieldError, yaml::child};
 
@@ -33,13 +33,15 @@ fn keep(value: &mut Value) -> bool {
 
 /// Reads a value of a type; what is wrong is told with a JSON pointer to where.
 pub fn decode<'de, T: Deserialize<'de>>(source: impl Deserializer<'de>) -> Result<T, FieldError> {
-    serde_path_to_error::deserialize(source).map_err(|error| {
-        let pointer = error.path().iter().fold(String::new(), |pointer, segment| match segment {
-            serde_path_to_error::Segment::Map { key } => child(&pointer, key),
-            serde_path_to_error::Segment::Seq { index } => format!("{pointer}/{index}"),
-            _ => pointer,
-        });
-        FieldError::new(pointer, "json", error.into_inner().to_string())
+    serde_path_to_error::deserialize(source)
+        .map_err(|error| FieldError::new(pointer(error.path()), "json", error.inner().to_string()))
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    path.iter().fold(String::new(), |pointer, segment| match segment {
+        serde_path_to_error::Segment::Map { key } => child(&pointer, key),
+        serde_path_to_error::Segment::Seq { index } => format!("{pointer}/{index}"),
+        _ => pointer,
     })
 }
 

@@ -3,7 +3,7 @@
 //! One object that the API server rejects blocks every change of its ResourceSet, and some annotations make Flux
 //! delete the object that carries them. Neither can be saved.
 
-use crate::{FieldError, Map, Value, yaml::child};
+use crate::{FieldError, Map, Value, limits::ERRORS, yaml::child};
 
 /// Annotations may have so many bytes in all.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
@@ -28,6 +28,9 @@ fn is_pod_security(label: &str, value: &str) -> bool {
 /// Checks labels.
 pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldError>) {
     for (key, value) in labels {
+        if errors.len() >= ERRORS {
+            return;
+        }
         let at = child(pointer, key);
         check_key(key, &at, errors);
         if key == "kubernetes.io/metadata.name" {
@@ -53,7 +56,9 @@ pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldEr
 pub(crate) fn check_annotations(annotations: &Map, pointer: &str, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in annotations {
-        check_key(key, &child(pointer, key), errors);
+        if errors.len() < ERRORS {
+            check_key(key, &child(pointer, key), errors);
+        }
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
     if bytes > MAX_ANNOTATIONS {

@@ -1,8 +1,13 @@
 //! Patches: three ways to say what should change in a document.
 
+use std::{collections::BTreeSet, slice};
+
 use serde_json::json;
 
-use crate::{Map, Value};
+use crate::{
+    Excerpt, Map, Value,
+    limits::{PATCH_OPERATIONS, PATCH_WORK, Size},
+};
 
 /// A patch of one of the three kinds.
 #[derive(Clone, Debug)]
@@ -15,10 +20,21 @@ pub enum Patch {
     Strategic(Value),
 }
 
-/// A patch that does not fit the document.
+/// A patch that does not fit the document, or would make it too large.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct PatchFailed(String);
+#[error("{message}")]
+pub struct PatchFailed {
+    /// The rule that it breaks.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl PatchFailed {
+    fn new(message: impl Into<String>) -> Self {
+        Self { rule: "patch", message: message.into() }
+    }
+}
 
 impl Patch {
     /// The fields after the patch.
@@ -26,9 +42,7 @@ impl Patch {
         let mut document = Value::Object(fields);
         match self {
             Self::Merge(patch) => json_patch::merge(&mut document, patch),
-            Self::Json(patch) => {
-                json_patch::patch(&mut document, patch).map_err(|error| PatchFailed(error.to_string()))?;
-            }
+            Self::Json(operations) => apply_operations(&mut document, operations)?,
             Self::Strategic(patch) => {
                 check_directives(patch, false)?;
                 merge(&mut document, patch);
@@ -36,9 +50,57 @@ impl Patch {
         }
         match document {
             Value::Object(fields) => Ok(fields),
-            _ => Err(PatchFailed("the patch leaves no object behind".to_owned())),
+            _ => Err(PatchFailed::new("the patch leaves no object behind")),
         }
     }
+}
+
+impl Patch {
+    /// Changes the fields where they are; a patch that fails leaves them as they were. A strategic patch costs what it says and
+    /// the lists that it is about, and not the whole document.
+    pub fn apply_to(&self, fields: &mut Map) -> Result<(), PatchFailed> {
+        match self {
+            Self::Strategic(patch @ Value::Object(changes)) => {
+                check_directives(patch, false)?;
+                merge_fields(fields, changes);
+            }
+            _ => *fields = self.apply(fields.clone())?,
+        }
+        Ok(())
+    }
+}
+
+/// Makes one operation after another and looks at what each has made: a copy can double a document and a move can deepen it,
+/// so that a small patch could make more than the process has memory or stack for. Whoever is refused drops the document.
+fn apply_operations(document: &mut Value, operations: &json_patch::Patch) -> Result<(), PatchFailed> {
+    if operations.len() > PATCH_OPERATIONS {
+        let message =
+            format!("a JSON Patch has at most {PATCH_OPERATIONS} operations, and this has {}", operations.len());
+        return Err(PatchFailed { rule: "patch-operations", message });
+    }
+    let before = Size::of(document);
+    let mut work = 0;
+    for (at, operation) in operations.iter().enumerate() {
+        json_patch::patch_unsafe(document, slice::from_ref(operation)).map_err(|error| {
+            let path = Excerpt(operation.path());
+            PatchFailed::new(format!("operation {at}, whose path is \"{path}\", cannot be made: {}", error.kind))
+        })?;
+        let size = Size::of(document);
+        if let Some(broken) = size.check(before).first() {
+            let message = format!("operation {at}: {}", broken.message);
+            return Err(PatchFailed { rule: "patch-size", message });
+        }
+        work += size.elements;
+        if work > PATCH_WORK {
+            let message = format!(
+                "{} operations on a document of {} values are too much work for one patch; send several, or a merge patch",
+                operations.len(),
+                size.elements
+            );
+            return Err(PatchFailed { rule: "patch-operations", message });
+        }
+    }
+    Ok(())
 }
 
 /// The directive that takes an item out of a list.
@@ -49,12 +111,16 @@ const DIRECTIVE: &str = "$patch";
 fn check_directives(patch: &Value, removable: bool) -> Result<(), PatchFailed> {
     match patch {
         Value::Object(map) => match map.get(DIRECTIVE) {
-            Some(directive) if !removable || *directive != json!("delete") => Err(PatchFailed(format!(
-                "\"{DIRECTIVE}\": {directive} is not understood here; \"delete\" removes a field, or an item with an id"
+            Some(directive) if !removable || *directive != json!("delete") => Err(PatchFailed::new(format!(
+                "\"{DIRECTIVE}\": {} is not understood here; \"delete\" removes a field, or an item with an id",
+                Excerpt(directive)
             ))),
             _ => map.values().try_for_each(|value| check_directives(value, true)),
         },
-        Value::Array(items) => items.iter().try_for_each(|item| check_directives(item, is_keyed(items))),
+        Value::Array(items) => {
+            let is_keyed = is_keyed(items);
+            items.iter().try_for_each(|item| check_directives(item, is_keyed))
+        }
         _ => Ok(()),
     }
 }
@@ -77,16 +143,43 @@ fn merge_fields(target: &mut Map, patch: &Map) {
     }
 }
 
+/// So few items are looked for one by one, which is less work than an index of all.
+const FEW: usize = 8;
+
+/// Lists may have as many items as a document has room for, so that items are found by an index and not one by one.
 fn merge_list(target: &mut Vec<Value>, patch: &[Value]) {
+    let id = |item: &Value| item["id"].as_str().unwrap_or_default().to_owned();
+    if patch.len() <= FEW {
+        for item in patch {
+            let at = target.iter().position(|known| known["id"] == item["id"]);
+            match (at, item.get(DIRECTIVE) == Some(&json!("delete"))) {
+                (Some(at), true) => drop(target.remove(at)),
+                (None, true) => {}
+                (Some(at), false) => merge(&mut target[at], item),
+                (None, false) => target.push(fresh(item)),
+            }
+        }
+        return;
+    }
+    let mut places: BTreeSet<(String, usize)> = target.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
+    let mut items: Vec<Option<Value>> = target.drain(..).map(Some).collect();
     for item in patch {
-        let place = target.iter().position(|known| known["id"] == item["id"]);
-        match (place, item.get(DIRECTIVE) == Some(&json!("delete"))) {
-            (Some(place), true) => drop(target.remove(place)),
+        // Of several with one id, the first.
+        let first = places.range((id(item), 0)..).next().filter(|(known, _)| item["id"] == **known).cloned();
+        match (first, item.get(DIRECTIVE) == Some(&json!("delete"))) {
+            (Some(place), true) => {
+                items[place.1] = None;
+                places.remove(&place);
+            }
             (None, true) => {}
-            (Some(place), false) => merge(&mut target[place], item),
-            (None, false) => target.push(fresh(item)),
+            (Some((_, at)), false) => items[at].iter_mut().for_each(|known| merge(known, item)),
+            (None, false) => {
+                places.insert((id(item), items.len()));
+                items.push(Some(fresh(item)));
+            }
         }
     }
+    target.extend(items.into_iter().flatten());
 }
 
 fn is_keyed(list: &[Value]) -> bool {
@@ -124,6 +217,24 @@ mod tests {
         let document = json!({"refs": [{"id": "a", "x": 1}, {"id": "b"}], "tags": [1, 2]});
         let patch = json!({"refs": [{"id": "b", "y": 2}, {"id": "c"}, {"id": "a", "$patch": "delete"}], "tags": [3]});
         assert_eq!(strategic(document, patch), json!({"refs": [{"id": "b", "y": 2}, {"id": "c"}], "tags": [3]}));
+    }
+
+    #[test]
+    fn of_items_with_one_id_the_first_is_meant() {
+        let document = json!({"refs": [{"id": "a", "x": 1}, {"id": "b"}, {"id": "a", "x": 2}]});
+        let patch = json!({"refs": [
+            {"id": "a", "$patch": "delete"}, {"id": "a", "y": 3}, {"id": "b", "$patch": "delete"}, {"id": "b", "z": 4}
+        ]});
+        let merged = json!([{"id": "a", "x": 2, "y": 3}, {"id": "b", "z": 4}]);
+        assert_eq!(strategic(document.clone(), patch.clone()), json!({"refs": merged}));
+        // The same if there are so many that an index of them is made.
+        let (mut patch, mut merged) = (patch, merged);
+        for at in 0..FEW {
+            let item = json!({"id": format!("i{at}")});
+            patch["refs"].as_array_mut().unwrap().push(item.clone());
+            merged.as_array_mut().unwrap().push(item);
+        }
+        assert_eq!(strategic(document, patch), json!({"refs": merged}));
     }
 
     #[test]

@@ -20,6 +20,31 @@ pub struct Plan {
     pub clusters: Vec<ClusterPlan>,
     /// How many clusters and inputs, by environment.
     pub totals: BTreeMap<String, Totals>,
+    /// What the change would take from protected clusters, where it is refused for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedRemovals>,
+}
+
+/// Inputs that a change would take from clusters with `deletion_protection`, more than its request allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRemovals {
+    /// The code with which the change would fail.
+    pub code: Cow<'static, str>,
+    /// A sentence, with the next step.
+    pub detail: String,
+    /// How many inputs: `allow_removals` with this number allows it.
+    pub removed: usize,
+    /// The first of the clusters.
+    pub clusters: Vec<ProtectedCluster>,
+}
+
+/// What a protected cluster would lose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtectedCluster {
+    /// The cluster.
+    pub id: Id,
+    /// How many inputs.
+    pub removed: usize,
 }
 
 /// What would happen to a document.
@@ -84,6 +109,12 @@ pub struct Totals {
 }
 
 impl Plan {
+    /// A plan on a revision that does nothing to clusters yet.
+    #[must_use]
+    pub fn new(revision: u64, documents: Vec<DocumentPlan>) -> Self {
+        Self { dry_run: true, revision, documents, clusters: Vec::new(), totals: BTreeMap::new(), refused: None }
+    }
+
     /// How many inputs would go, over all environments.
     #[must_use]
     pub fn removed(&self) -> usize {

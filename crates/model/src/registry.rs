@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    ResourceType, Value,
+    Id, ResourceType, Value,
     resource_type::{Declaration, Refusal, resolve_references},
     yaml::{self, Located},
 };
@@ -153,6 +153,14 @@ impl Registry {
         Ok(Self { types })
     }
 
+    /// These types, each at its position.
+    pub(crate) fn of(mut types: Vec<ResourceType>) -> Self {
+        for (position, ty) in types.iter_mut().enumerate() {
+            ty.position = position;
+        }
+        Self { types }
+    }
+
     /// All types, the cluster first.
     pub fn types(&self) -> impl Iterator<Item = &ResourceType> {
         self.types.iter()
@@ -203,6 +211,18 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     Ok(files)
 }
 
+/// The fields of a cluster that the server writes. No file declares them, so no file can take them away.
+const SERVER_OWNED: [(&str, &str); 2] = [
+    (
+        "former_dns",
+        "DNS names that the cluster had before and still answers to. The server keeps this list; DELETE /clusters/{id}/former_dns/{name} releases a name.",
+    ),
+    (
+        "released_dns",
+        "Former DNS names that an operator has released, each with what a poller under it had then. The server keeps this list.",
+    ),
+];
+
 /// Gives the cluster's schema a list of references for every type, and answers each type's reference as that schema
 /// has it, in the order of the entries.
 fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
@@ -223,6 +243,31 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
         if cluster.declaration.schema["properties"][name]["type"] != json!("string") {
             return Err(cluster.refuse(&pointer, format!("a cluster has the field \"{name}\", a string")));
         }
+    }
+    let mut dns = cluster.declaration.schema["properties"]["cluster_dns"].clone();
+    if let Value::Object(dns) = &mut dns {
+        dns.retain(|keyword, _| ["type", "maxLength", "pattern"].contains(&keyword.as_str()));
+    }
+    let ids = json!({"type": "array", "items": {"type": "string", "maxLength": Id::MAX_LEN}});
+    let released = json!({
+        "type": "object",
+        "required": ["name", "inputs"],
+        "properties": {
+            "name": &dns,
+            "inputs": {
+                "type": "object",
+                "description": "The ids of what a poller under the name had when it was released, by path.",
+                "additionalProperties": ids
+            },
+            "protected": {"type": "boolean", "description": "Whether the cluster had deletion_protection then."}
+        },
+        "additionalProperties": false
+    });
+    // A name that was released before more was recorded stands there by itself.
+    let released = json!({"anyOf": [&dns, released]});
+    for ((name, description), items) in SERVER_OWNED.into_iter().zip([dns, released]) {
+        cluster.declaration.schema["properties"][name] =
+            json!({"type": "array", "readOnly": true, "description": description, "items": items});
     }
     let mut references = Vec::with_capacity(declared.len());
     for (is_cluster, list, reference) in declared {

@@ -8,9 +8,13 @@ mod declaration;
 mod rules;
 mod schema;
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
-use crate::{FieldError, Kind, Map, Value};
+use crate::{FieldError, Kind, Map, TypeRecord, Value, limits::ERRORS};
 
 pub(crate) use declaration::{Declaration, Refusal};
 pub(crate) use schema::resolve_references;
@@ -25,6 +29,7 @@ pub struct Nest {
 }
 
 /// A kind of document.
+#[derive(Clone)]
 pub struct ResourceType {
     /// Its place among the types of its registry, by which indexes of types are kept.
     pub position: usize,
@@ -36,12 +41,16 @@ pub struct ResourceType {
     pub path: String,
     /// The list in a cluster document that refers to it: `platform_components`.
     pub list: String,
+    /// The name of the key that its file gives its documents.
+    pub key: String,
     /// What it is, for people.
     pub description: String,
     /// The JSON Schema of one document, as declared.
     pub schema: Value,
     /// The only fields that reach Flux, where the type says so.
     pub fields: Option<Vec<String>>,
+    /// All fields that can reach Flux, from a definition or from a reference.
+    pub served: BTreeSet<String>,
     /// What fields hold where neither the definition nor the reference says anything.
     pub defaults: Map,
     /// Ids that no document may have; a `*` at the end stands for any rest.
@@ -60,8 +69,8 @@ pub struct ResourceType {
     pub requires: Vec<String>,
     /// The defaults of fields that only references have: to say one is to say nothing.
     silent: Map,
-    outline: rules::Outline,
-    validator: jsonschema::Validator,
+    outline: Arc<rules::Outline>,
+    validator: Arc<jsonschema::Validator>,
 }
 
 impl fmt::Debug for ResourceType {
@@ -90,20 +99,46 @@ impl ResourceType {
         self.silent.iter().any(|(field, default)| field == name && default == value)
     }
 
+    /// Makes it what a record says it was: its names, its fields and their defaults.
+    pub(crate) fn restore(&mut self, record: &TypeRecord) {
+        self.kind = record.kind.clone();
+        self.path.clone_from(&record.path);
+        self.key.clone_from(&record.key);
+        // A list that another type has taken over is that one's.
+        self.list = if record.has_list(&record.list) { record.list.clone() } else { String::new() };
+        let was_served = |name: &str| record.fields.as_ref().is_some_and(|fields| fields.contains(name));
+        for defaults in [&mut self.defaults, &mut self.silent] {
+            defaults.retain(|name, _| record.defaults.contains_key(name) || !was_served(name));
+            for (name, default) in defaults.iter_mut() {
+                if let Some(recorded) = record.defaults.get(name) {
+                    default.clone_from(recorded);
+                }
+            }
+        }
+        // A default that is gone is as good as one that changed.
+        for (name, default) in record.defaults.iter().filter(|(name, _)| was_served(name)) {
+            self.defaults.entry(name.clone()).or_insert_with(|| default.clone());
+        }
+        if let (Some(only), Some(fields)) = (&mut self.fields, &record.fields) {
+            only.extend(fields.iter().cloned());
+        }
+    }
+
     /// The schemas of a document's fields.
     #[must_use]
     pub fn properties(&self) -> Option<&Map> {
         self.schema.get("properties").and_then(Value::as_object)
     }
 
-    /// Every rule that the fields of a document break; none for a good one.
+    /// The rules that the fields of a document break, all or the first [`ERRORS`]; none for a good one.
     #[must_use]
     pub fn check(&self, fields: Map) -> Vec<FieldError> {
         let mut errors = rules::check(self, &fields);
         let document = Value::Object(fields);
         // To see that there is nothing to say is less work than to be ready to say it.
         if !self.validator.is_valid(&document) {
-            errors.extend(self.validator.iter_errors(&document).map(|error| FieldError::from(&error)));
+            let broken = self.validator.iter_errors(&document).take(ERRORS.saturating_sub(errors.len()));
+            errors.extend(broken.map(|error| FieldError::from(&error)));
         }
         errors.sort();
         errors

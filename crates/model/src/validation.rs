@@ -4,7 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Id, Kind};
+use crate::{
+    Excerpt, Id, Kind,
+    excerpt::{beginning, sentence},
+};
+
+/// Characters of a message, and of a pointer.
+const MESSAGE: usize = 500;
+const POINTER: usize = 1_000;
 
 /// One broken rule: where, which, and in words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,10 +35,15 @@ impl fmt::Display for FieldError {
 }
 
 impl FieldError {
-    /// A rule that this crate's own code keeps.
+    /// A broken rule. What it says is cut where it is long: values and names in it come from users.
     #[must_use]
     pub fn new(pointer: impl Into<String>, rule: &str, message: impl Into<String>) -> Self {
-        Self { document: None, pointer: pointer.into(), rule: rule.to_owned(), message: message.into() }
+        Self {
+            document: None,
+            pointer: beginning(pointer.into(), POINTER),
+            rule: rule.to_owned(),
+            message: sentence(message.into(), MESSAGE),
+        }
     }
 
     /// The same, said of a document.
@@ -43,11 +55,11 @@ impl FieldError {
 
 impl From<&jsonschema::ValidationError<'_>> for FieldError {
     fn from(error: &jsonschema::ValidationError<'_>) -> Self {
-        Self {
-            document: None,
-            pointer: error.instance_path().to_string(),
-            rule: error.kind().keyword().to_owned(),
-            message: error.to_string(),
-        }
+        // The message holds the whole value. A value that is long is left out, and the rule stays.
+        let message = match Excerpt(error).to_string() {
+            long if long.ends_with('…') => Excerpt(error.masked()).to_string(),
+            whole => whole,
+        };
+        Self::new(error.instance_path().to_string(), error.kind().keyword(), message)
     }
 }

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, ScalarStyle, Yaml, YamlData, YamlEmitter};
 
-use crate::{Map, Value};
+use crate::{
+    Map, Value,
+    limits::{DEPTH, WRAPPERS},
+};
 
 pub use saphyr::EmitError;
 
@@ -78,15 +81,22 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
         .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
     let located = |document| {
         let mut lines = BTreeMap::new();
-        let value = convert(document, "", &mut lines)?;
+        let value = convert(document, "", DEPTH + WRAPPERS, &mut lines)?;
         Ok(Located { value, lines })
     };
     documents.iter().map(located).collect()
 }
 
-fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, usize>) -> Result<Value, YamlError> {
+/// The value of a node with at most so many levels.
+fn convert(
+    node: &MarkedYaml<'_>,
+    pointer: &str,
+    levels: usize,
+    lines: &mut BTreeMap<String, usize>,
+) -> Result<Value, YamlError> {
     let line = node.span.start.line();
     let refuse = |message: &str| YamlError { line, message: message.to_owned() };
+    let inner = || levels.checked_sub(1).ok_or_else(|| refuse("this is nested too deeply"));
     lines.entry(pointer.to_owned()).or_insert(line);
     Ok(match &node.data {
         YamlData::Value(scalar) => match scalar {
@@ -99,11 +109,13 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, us
             Scalar::String(value) => Value::String(value.to_string()),
         },
         YamlData::Sequence(items) => {
-            let items = items.iter().enumerate();
-            items.map(|(at, item)| convert(item, &format!("{pointer}/{at}"), lines)).collect::<Result<_, _>>()?
+            let (items, levels) = (items.iter().enumerate(), inner()?);
+            items
+                .map(|(at, item)| convert(item, &format!("{pointer}/{at}"), levels, lines))
+                .collect::<Result<_, _>>()?
         }
         YamlData::Mapping(entries) => {
-            let mut map = Map::new();
+            let (mut map, levels) = (Map::new(), inner()?);
             for (key, value) in entries {
                 let YamlData::Value(Scalar::String(name)) = &key.data else {
                     let line = key.span.start.line();
@@ -117,7 +129,7 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, lines: &mut BTreeMap<String, us
                 let pointer = child(pointer, name);
                 // A mapping's value may start on the next line; its key is what people look for.
                 lines.insert(pointer.clone(), key.span.start.line());
-                map.insert(name.to_string(), convert(value, &pointer, lines)?);
+                map.insert(name.to_string(), convert(value, &pointer, levels, lines)?);
             }
             Value::Object(map)
         }
@@ -209,9 +221,12 @@ mod tests {
 
     #[test]
     fn what_is_not_one_json_like_document_is_refused_with_its_line() {
-        let deep = format!("a:\n{}x", "- ".repeat(60_000));
+        let deep = |levels: usize| format!("a:\n{}x", "- ".repeat(levels));
+        assert!(read(&deep(DEPTH + WRAPPERS - 1)).is_ok());
+        let (deep, deeper) = (deep(DEPTH + WRAPPERS), deep(60_000));
         for (text, line) in [
             (deep.as_str(), 2),
+            (deeper.as_str(), 2),
             ("a: [1\nb: 2", 2),
             ("a: 1\na: 2", 2),
             ("a: 1\n1: b", 2),

@@ -1,5 +1,5 @@
-//! Who may do what. Authority is an argument: a handler that reads takes [`ReadAccess`], and there is no other way to
-//! get one than a valid token.
+//! Who may do what. Authority is an argument: a handler that reads takes [`ReadAccess`], one that writes [`WriteAccess`], and
+//! there is no other way to get one than a valid token: their fields are private, so no handler can build one itself.
 
 use std::fmt;
 
@@ -7,6 +7,8 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderName, StatusCode, header, request::Parts},
 };
+use jiff::Timestamp;
+use model::Origin;
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
@@ -22,7 +24,7 @@ impl Token {
     /// None where nothing remains, or something that cannot stand in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let text = text.trim();
+        let text = text.trim_ascii();
         let holds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         holds.then(|| Self::digest(text))
     }
@@ -62,7 +64,8 @@ impl Tokens {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let token = Token::digest(token.trim());
+        // Of white space, HTTP knows only these two (RFC 9110, 5.6.3); what else Unicode calls so belongs to the token.
+        let token = Token::digest(token.trim_matches([' ', '\t']));
         let (read, write) = (self.read.is(&token), self.write.is(&token));
         match (bool::from(write), bool::from(read)) {
             (true, _) => Some(Allowed::Write),
@@ -97,11 +100,18 @@ impl FromRequestParts<App> for ReadAccess {
 /// The right to write, proven by a token, with what the audit trail should say about it.
 pub(crate) struct WriteAccess {
     /// The name of the token.
-    pub(crate) actor: &'static str,
+    actor: &'static str,
     /// Why, if the request says so.
-    pub(crate) reason: Option<String>,
+    reason: Option<String>,
     /// The request.
-    pub(crate) request_id: Option<String>,
+    request_id: Option<String>,
+}
+
+impl WriteAccess {
+    /// Where a change comes from that is made with it.
+    pub(crate) fn origin(&self, at: Timestamp) -> Origin {
+        Origin { at, actor: self.actor.to_owned(), reason: self.reason.clone(), request_id: self.request_id.clone() }
+    }
 }
 
 const REASON: HeaderName = HeaderName::from_static("x-change-reason");

@@ -1,18 +1,17 @@
 //! What handlers share.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, OnceLock},
-};
+use std::{ops::Deref, sync::Arc};
 
 use axum::body::Bytes;
-use fleet::{Reader, Snapshot};
+use fleet::{Reader, Rule, Snapshot};
 use manifests::ApiUrl;
 use model::Registry;
+use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
 
 use crate::{
-    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure, metrics::Metrics,
-    observe::RequestIds, router,
+    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
+    former_polls::FormerPolls, handlers::Scrapes, metrics::Metrics, observe::RequestIds, past_documents::PastDocuments,
+    request_limits::RequestLimits, router,
 };
 
 /// The application's state; cheap to clone.
@@ -33,6 +32,10 @@ pub struct Parts<'a> {
     pub openapi: Option<String>,
     /// What clusters call, if that is known.
     pub public_url: Option<ApiUrl>,
+    /// Whether metrics are served at an address of their own, and not at the main one.
+    pub has_admin_address: bool,
+    /// Computes what is only read.
+    pub readers: Handle,
 }
 
 /// The state.
@@ -44,20 +47,27 @@ pub struct Inner {
     pub(crate) mode: Mode,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
-    openapi: OnceLock<Bytes>,
+    openapi: OnceCell<Bytes>,
     pub(crate) public_url: Option<ApiUrl>,
+    pub(crate) has_admin_address: bool,
+    pub(crate) readers: Handle,
     pub(crate) metrics: Metrics,
     pub(crate) request_ids: RequestIds,
+    pub(crate) former_polls: FormerPolls,
+    pub(crate) limits: RequestLimits,
+    pub(crate) past: PastDocuments,
+    pub(crate) scrapes: Scrapes,
 }
 
 impl App {
     /// Wires the parts together.
     pub fn new(parts: Parts<'_>) -> Result<Self, prometheus::Error> {
-        let Parts { fleet, follower, mode, tokens, openapi, public_url } = parts;
+        let Parts { fleet, follower, mode, tokens, openapi, public_url, has_admin_address, readers } = parts;
         let Follower { registry, clock, status, log, .. } = follower;
         let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
-        let paths: Vec<_> = router::routes(mode).into_iter().map(|(path, _)| path).collect();
+        let paths: Vec<_> = router::routes(mode).map(|(path, _)| path).collect();
         let metrics = Metrics::new(&paths, &registry)?;
+        let past = PastDocuments::new(metrics.past_loads.clone());
         Ok(Self(Arc::new(Inner {
             fleet,
             registry,
@@ -66,10 +76,16 @@ impl App {
             mode,
             clock,
             tokens,
-            openapi: openapi.map_or_else(OnceLock::new, |text| Bytes::from(text).into()),
+            openapi: OnceCell::new_with(openapi.map(Bytes::from)),
             public_url,
+            has_admin_address,
+            readers,
             metrics,
             request_ids: RequestIds::new(),
+            former_polls: FormerPolls::default(),
+            limits: RequestLimits::default(),
+            past,
+            scrapes: Scrapes::default(),
         })))
     }
 
@@ -81,13 +97,25 @@ impl App {
         })
     }
 
+    /// How often each rule is broken: in the documents of a picture, by the types of this server, and by what it was polled.
+    pub(crate) fn problem_counts(&self, fleet: &Snapshot) -> [(Rule, u64); Rule::ALL.len()] {
+        Rule::ALL.map(|rule| {
+            let count = match rule {
+                Rule::TypesChanged => fleet.type_problems().len() as u64,
+                Rule::FormerDnsPolled => self.former_polls.count(fleet, self.clock.now()),
+                _ => fleet.problem_count(rule),
+            };
+            (rule, count)
+        })
+    }
+
     /// The description of the API. It is written when it is first asked for: a start does not wait for it.
-    pub(crate) fn openapi(&self) -> Result<Bytes, Failure> {
-        if let Some(text) = self.openapi.get() {
-            return Ok(text.clone());
-        }
-        let text = crate::openapi_document(&self.registry, self.mode).map_err(Failure::internal)?;
-        Ok(self.openapi.get_or_init(|| text.into()).clone())
+    pub(crate) async fn openapi(&self) -> Result<Bytes, Failure> {
+        let write = async || {
+            let text = block_in_place(|| crate::openapi_document(&self.registry, self.mode));
+            text.map(Bytes::from).map_err(Failure::internal)
+        };
+        self.openapi.get_or_try_init(write).await.cloned()
     }
 
     /// Refuses a log that is away, or that does not continue what is served.

@@ -1,78 +1,154 @@
-//! Request bodies: JSON, of a bounded size, in a bounded time.
+//! Request bodies: JSON, of a bounded size and depth, in a bounded time.
+//!
+//! A large body takes many times its length once it is read, so only a few requests that have one are under way at a time.
+//! A write of a batch may hold as much as the body of a request about one document: one that holds more is refused while it
+//! is read.
 
 use std::time::Duration;
 
 use axum::{
-    body::{Bytes, to_bytes},
-    extract::{FromRequest, Request},
+    body::{Body, Bytes},
+    extract::{FromRequest, MatchedPath, Request},
     http::{
         HeaderValue, StatusCode,
         header::{CONTENT_TYPE, HeaderName},
     },
 };
-use http_body_util::LengthLimitError;
-use model::{FieldError, Map, Patch, Unambiguous, Value};
+use http_body_util::BodyExt as _;
+use model::{
+    FieldError, ItemLimits, Map, Patch, Value,
+    limits::{
+        BATCH_BYTES, BATCH_ELEMENTS, BODY_BYTES, BYTES_RULE, DEPTH_RULE, ELEMENTS, ELEMENTS_RULE, LARGE_BODY_BYTES,
+    },
+    read_json,
+};
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
+use crate::{
+    App,
+    failure::Failure,
+    request_limits::{ConcurrencyLimit, Permit},
+};
 
-/// The largest body. A batch of a thousand clusters has a few megabytes.
-pub(crate) const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// How much the body of a request may hold.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyLimits {
+    bytes: usize,
+    elements: usize,
+    /// Of each write, if there are several.
+    writes: Option<ItemLimits>,
+}
+
+/// The one path whose requests are about many documents.
+pub(crate) const BATCH: &str = "/batch";
+
+impl BodyLimits {
+    const BATCH: Self = Self {
+        bytes: BATCH_BYTES,
+        elements: BATCH_ELEMENTS,
+        writes: Some(ItemLimits { bytes: BODY_BYTES, elements: ELEMENTS }),
+    };
+
+    pub(crate) fn for_request(request: &Request) -> Self {
+        match request.extensions().get::<MatchedPath>().map(MatchedPath::as_str) {
+            Some(BATCH) => Self::BATCH,
+            _ => Self { bytes: BODY_BYTES, elements: ELEMENTS, writes: None },
+        }
+    }
+
+    /// Refuses a body that says itself that it is larger than any may be, before anything of it is read.
+    pub(crate) fn check_length(length: u64) -> Result<(), Failure> {
+        if length > BATCH_BYTES as u64 { Err(Self::BATCH.too_large()) } else { Ok(()) }
+    }
+
+    fn too_large(self) -> Failure {
+        let detail = format!("the body of this request has at most {} bytes", self.bytes);
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+    }
+
+    /// Receives a body. One that is too large for its path, or finds too many other large ones, is read to its end and not kept,
+    /// since a client that is still sending would otherwise see a broken connection and not why.
+    async fn receive(self, mut body: Body, large: &ConcurrencyLimit) -> Result<(Bytes, Option<Permit>), Failure> {
+        let (mut bytes, mut length, mut permit) = (Vec::new(), 0, None);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                let broken = FieldError::new("", "body", "the request body ended before it was complete");
+                Failure::invalid_body(broken).because(error)
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            length += data.len();
+            if length > BATCH_BYTES {
+                return Err(self.too_large());
+            }
+            if length > LARGE_BODY_BYTES && length <= self.bytes && permit.is_none() {
+                permit = Some(large.enter().await);
+            }
+            if length <= self.bytes && !matches!(permit, Some(Err(_))) {
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = Vec::new();
+            }
+        }
+        if length > self.bytes { Err(self.too_large()) } else { Ok((bytes.into(), permit.transpose()?)) }
+    }
+}
 
 /// The time in which a body must be here.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(crate) fn too_large() -> Failure {
-    let detail = format!("a request body has at most {MAX_BYTES} bytes");
-    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+/// A body that is here, and how much it may hold.
+struct Received {
+    bytes: Bytes,
+    limits: BodyLimits,
+    permit: LargeBodyPermit,
 }
 
-async fn read(request: Request) -> Result<Bytes, Failure> {
-    match tokio::time::timeout(TIMEOUT, to_bytes(request.into_body(), MAX_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
-        Ok(Err(error)) => {
-            let broken = FieldError::new("", "body", "the request body ended before it was complete");
-            Err(Failure::invalid_body(broken).because(error))
-        }
-        Err(_) => {
-            Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time"))
-        }
+/// The right to have a large body, for as long as a request needs it or what was made of it.
+pub(crate) type LargeBodyPermit = Option<Permit>;
+
+async fn read(request: Request, app: &App) -> Result<Received, Failure> {
+    let limits = BodyLimits::for_request(&request);
+    let slow = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time");
+    let receive = limits.receive(request.into_body(), &app.limits.large_bodies);
+    let (bytes, permit) = tokio::time::timeout(TIMEOUT, receive).await.map_err(slow)??;
+    Ok(Received { bytes, limits, permit })
+}
+
+impl Received {
+    /// Reads a body in two steps: what is said twice cannot be told any more once it is a value of a type.
+    fn decode<T: DeserializeOwned>(self) -> Result<(T, LargeBodyPermit), Failure> {
+        let Self { bytes, limits, permit } = self;
+        let value = read_json(&bytes, limits.elements, limits.writes).map_err(|error| {
+            let is_limit = [DEPTH_RULE, ELEMENTS_RULE, BYTES_RULE].contains(&error.rule.as_str());
+            if is_limit { Failure::invalid(vec![error]) } else { Failure::invalid_body(error) }
+        })?;
+        drop(bytes);
+        Ok((model::decode(value).map_err(Failure::invalid_body)?, permit))
     }
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<LengthLimitError>)
-}
-
-/// Reads a body in two steps: what is said twice cannot be told any more once it is a value of a type.
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let Unambiguous(value) = model::decode(&mut json).map_err(Failure::invalid_body)?;
-    json.end().map_err(|error| Failure::invalid_body(FieldError::new("", "json", error.to_string())))?;
-    model::decode(value).map_err(Failure::invalid_body)
-}
-
 /// A JSON body of a type.
-pub(crate) struct Json<T>(pub(crate) T);
+pub(crate) struct Json<T>(pub(crate) T, pub(crate) LargeBodyPermit);
 
-impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        decode(&read(request).await?).map(Self)
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        let (value, permit) = read(request, app).await?.decode()?;
+        Ok(Self(value, permit))
     }
 }
 
 /// A JSON object, or nothing, which is an empty one.
-pub(crate) struct Fields(pub(crate) Map);
+pub(crate) struct Fields(pub(crate) Map, pub(crate) LargeBodyPermit);
 
-impl<S: Sync> FromRequest<S> for Fields {
+impl FromRequest<App> for Fields {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        let bytes = read(request).await?;
-        if bytes.is_empty() { Ok(Self(Map::new())) } else { decode(&bytes).map(Self) }
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        let received = read(request, app).await?;
+        let (fields, permit) = if received.bytes.is_empty() { (Map::new(), None) } else { received.decode()? };
+        Ok(Self(fields, permit))
     }
 }
 
@@ -84,39 +160,53 @@ pub(crate) const PATCHES: [&str; 4] = [
     "application/json",
 ];
 
-/// A patch, of the kind that its media type says.
-pub(crate) struct PatchBody(pub(crate) Patch);
+/// The header that names the kinds of patches which would be taken.
+pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
-impl<S: Sync> FromRequest<S> for PatchBody {
+/// Plain JSON says nothing of how a patch treats lists.
+const PLAIN: &str = PATCHES[3];
+
+/// A patch, of the kind that its media type says.
+pub(crate) struct PatchBody {
+    pub(crate) patch: Patch,
+    /// Whether its media type is plain JSON: it must not shorten a list of references then.
+    pub(crate) is_plain: bool,
+    pub(crate) permit: LargeBodyPermit,
+}
+
+impl FromRequest<App> for PatchBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
         let media = media(&request, &PATCHES)?;
-        let bytes = read(request).await?;
-        Ok(Self(match media.as_str() {
-            "application/json-patch+json" => Patch::Json(decode(&bytes)?),
-            "application/strategic-merge-patch+json" => Patch::Strategic(Value::Object(decode(&bytes)?)),
-            _ => Patch::Merge(Value::Object(decode(&bytes)?)),
-        }))
+        let received = read(request, app).await?;
+        if media == PATCHES[1] {
+            let (operations, permit) = received.decode()?;
+            return Ok(Self { patch: Patch::Json(operations), is_plain: false, permit });
+        }
+        let (fields, permit) = received.decode()?;
+        let fields = Value::Object(fields);
+        let patch = if media == PATCHES[2] { Patch::Strategic(fields) } else { Patch::Merge(fields) };
+        Ok(Self { patch, is_plain: media == PLAIN, permit })
     }
 }
 
 /// A strategic merge patch; plain JSON is taken for one.
-pub(crate) struct StrategicPatch(pub(crate) Patch);
+pub(crate) struct StrategicPatch(pub(crate) PatchBody);
 
-impl<S: Sync> FromRequest<S> for StrategicPatch {
+impl FromRequest<App> for StrategicPatch {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
-        media(&request, &PATCHES[2..])?;
-        Ok(Self(Patch::Strategic(Value::Object(decode(&read(request).await?)?))))
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        let is_plain = media(&request, &PATCHES[2..])? == PLAIN;
+        let (fields, permit) = read(request, app).await?.decode()?;
+        Ok(Self(PatchBody { patch: Patch::Strategic(Value::Object(fields)), is_plain, permit }))
     }
 }
 
 /// The media type of a patch, if it is one of these.
 fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
-    const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-    let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PATCHES[3]);
+    let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PLAIN);
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if known.contains(&media.as_str()) {
         return Ok(media);

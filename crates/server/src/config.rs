@@ -99,6 +99,11 @@ struct Args {
     #[arg(long, env = "LISTEN_ADDR", value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen_addr: String,
 
+    /// Another address, at which /metrics, /health and /ready are served; /metrics is then served only there [default:
+    /// none].
+    #[arg(long, env = "ADMIN_ADDR", value_name = "ADDRESS")]
+    admin_addr: Option<String>,
+
     /// What is logged, as tracing filter directives [default: info].
     #[arg(long, env = "RUST_LOG", value_name = "FILTER")]
     rust_log: Option<String>,
@@ -224,6 +229,8 @@ pub struct Config {
     pub public_url: Option<ApiUrl>,
     /// The address to listen on.
     pub listen: SocketAddr,
+    /// Where metrics and probes are served apart from everything else, if anywhere.
+    pub admin: Option<SocketAddr>,
     /// What is logged.
     pub log: tracing_subscriber::EnvFilter,
 }
@@ -310,10 +317,9 @@ impl Args {
             Some(text) => (token("CRUD_AUTH_TOKEN", text)?, "crud-auth-token"),
             None => (read.clone(), "auth-token"),
         };
-        let Ok(listen) = self.listen_addr.parse() else {
-            let what = format!("\"{}\" is not an address and a port, such as 0.0.0.0:8080", self.listen_addr);
-            return bad("LISTEN_ADDR", what);
-        };
+        let listen = address("LISTEN_ADDR", &self.listen_addr)?;
+        let admin = self.admin_addr.as_deref().filter(|text| !text.is_empty());
+        let admin = admin.map(|text| address("ADMIN_ADDR", text)).transpose()?;
         let public_url = match self.public_url.filter(|text| !text.is_empty()).map(|text| text.parse()).transpose() {
             Ok(url) => url,
             Err(error) => return bad("PUBLIC_URL", error),
@@ -346,6 +352,7 @@ impl Args {
             retention,
             public_url,
             listen,
+            admin,
             log,
         })
     }
@@ -353,6 +360,13 @@ impl Args {
 
 fn bad<T>(name: &'static str, what: impl ToString) -> Result<T, ConfigError> {
     Err(ConfigError::Setting { name, what: what.to_string() })
+}
+
+fn address(name: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
+    match text.parse() {
+        Ok(address) => Ok(address),
+        Err(_) => bad(name, format!("\"{text}\" is not an address and a port, such as 0.0.0.0:8080")),
+    }
 }
 
 fn time(name: &'static str, text: &str) -> Result<SignedDuration, ConfigError> {

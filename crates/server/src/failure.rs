@@ -9,9 +9,12 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use fleet::Refusal;
-use model::{FieldError, Point};
+use fleet::{Refusal, SnapshotError};
+use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::ERRORS};
 use serde::Serialize;
+
+/// Characters of the sentence that a client is told, and of the cause that the log is told.
+const SENTENCE: usize = 2_000;
 
 /// A request that is not answered as it was asked. Boxed, since every handler may return one and few do.
 #[derive(Clone, Debug)]
@@ -36,14 +39,19 @@ struct Body<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
+    /// How many broken rules are not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_errors: Option<usize>,
 }
 
 impl Failure {
     /// When to come back, in seconds.
     pub(crate) const RETRY: HeaderValue = HeaderValue::from_static("5");
+    const RETRY_SOON: HeaderValue = HeaderValue::from_static("2");
 
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self(Box::new(Inner { status, code, detail: detail.into(), errors: Vec::new(), header: None, cause: None }))
+        let detail = sentence(detail.into(), SENTENCE);
+        Self(Box::new(Inner { status, code, detail, errors: Vec::new(), header: None, cause: None }))
     }
 
     pub(crate) fn unauthorized() -> Self {
@@ -74,6 +82,23 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
             .with_header(RETRY_AFTER, Self::RETRY)
             .because(format!("the log is at {head}"))
+    }
+
+    /// The files of this server declare types in another way than the change log records them.
+    pub(crate) fn types_changed(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "types-changed", detail).with_header(RETRY_AFTER, Self::RETRY)
+    }
+
+    /// A document was saved that this server cannot read, so that nobody can say what it holds.
+    pub(crate) fn unreadable_document(kind: &Kind, id: &Id, cause: impl ToString) -> Self {
+        let detail = format!("{kind}/{id} cannot be read, so there is no whole answer; replace it (PUT) or delete it");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable-document", detail).because(cause)
+    }
+
+    /// Others of its sort are under way, as many as may be. Nothing was done.
+    pub(crate) fn too_many_requests(what: &str) -> Self {
+        let detail = format!("there are too many {what} at the same time; nothing was done, and it can be tried again");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).with_header(RETRY_AFTER, Self::RETRY_SOON)
     }
 
     pub(crate) fn internal(cause: impl ToString) -> Self {
@@ -121,7 +146,7 @@ impl Failure {
     }
 
     pub(crate) fn because(mut self, cause: impl ToString) -> Self {
-        self.0.cause = Some(cause.to_string());
+        self.0.cause = Some(sentence(cause.to_string(), SENTENCE));
         self
     }
 
@@ -147,7 +172,13 @@ impl Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
-            Refusal::UnknownCluster | Refusal::BlankFleet => StatusCode::NOT_FOUND,
+            Refusal::UnknownCluster | Refusal::BlankFleet | Refusal::NoMatchingCluster | Refusal::NoClusterInForce => {
+                StatusCode::NOT_FOUND
+            }
+            Refusal::TypesChanged(_) => return Self::types_changed(refusal.to_string()),
+            Refusal::Unreadable(SnapshotError::Unreadable { kind, id, .. }) => {
+                return Self::unreadable_document(kind, id, &refusal);
+            }
             Refusal::Unreadable(error) => return Self::internal(error),
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -165,7 +196,8 @@ impl IntoResponse for Failure {
             status: status.as_u16(),
             code,
             detail,
-            errors,
+            errors: &errors[..errors.len().min(ERRORS)],
+            more_errors: errors.len().checked_sub(ERRORS).filter(|more| *more > 0),
         };
         let mut response = (*status, axum::Json(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

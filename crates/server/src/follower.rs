@@ -8,8 +8,8 @@
 use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use fleet::{Snapshot, SnapshotError, Writer};
-use model::{Point, Registry};
-use store::{Store, StoreError, Tail};
+use model::{Change, Origin, Point, Registry, Revision};
+use store::{AppendError, Store, StoreError, Tail};
 use tokio::{
     sync::Mutex,
     task::{block_in_place, spawn_blocking},
@@ -32,6 +32,9 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_
 
 /// How long the store may be silent before that is told.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who records resource types.
+const TYPES_ACTOR: &str = "resource-types";
 
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +72,8 @@ pub struct Follower {
     pub registry: Arc<Registry>,
     /// The clocks.
     pub clock: Arc<dyn Clock>,
+    /// Whether it records the types that this server adds: one that only reads does not write to the change log.
+    pub records_types: bool,
     /// What others may know.
     pub status: Arc<Status>,
     /// The hold of others on the log.
@@ -114,12 +119,47 @@ impl Follower {
         self.log.follows(held.clone());
         let mut limit = BATCH;
         loop {
-            if self.look(store, &held, &mut limit).await {
+            let is_done = self.look(store, &held, &mut limit).await;
+            self.status.refreshed();
+            if is_done {
+                self.record_types(store, &held).await;
                 tokio::select! {
                     () = store.wake() => {}
                     () = self.log.news() => {}
                 }
             }
+        }
+    }
+
+    /// Records the types that this server adds to a change log that has changes already. If another process was first, the next
+    /// look at the change log shows it.
+    async fn record_types(&self, store: &dyn Store, held: &Mutex<Held>) {
+        if !self.records_types || self.status.store() != StoreStatus::Following {
+            return;
+        }
+        let change = {
+            let held = held.lock().await;
+            let Some(fleet) = held.fleet().filter(|fleet| fleet.revision() > Revision::ZERO) else { return };
+            let writes = fleet.unrecorded_types();
+            if writes.is_empty() {
+                return;
+            }
+            let reason = Some("types that are new to this change log are recorded".to_owned());
+            let origin = Origin { at: self.clock.now(), actor: TYPES_ACTOR.to_owned(), reason, request_id: None };
+            Change::after(fleet.point(), origin, writes)
+        };
+        let kinds: Vec<_> = change.writes.iter().map(|write| write.id.as_str()).collect();
+        match store.append(&change).await {
+            Ok(()) => {
+                tracing::info!(
+                    revision = change.revision.0,
+                    types = kinds.join(", "),
+                    "new resource types are recorded"
+                );
+                self.log.look();
+            }
+            Err(AppendError::Conflict { .. }) => self.log.look(),
+            Err(AppendError::Store(error)) => tracing::warn!("new resource types are not recorded yet: {error}"),
         }
     }
 

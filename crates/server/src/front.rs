@@ -20,6 +20,18 @@ use crate::{
 /// Flux Operator sends six headers, and proxies add a few.
 const HEADERS: usize = 24;
 
+/// For an address at which nobody polls: everything is the router's.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFastPath;
+
+impl Shortcut for NoFastPath {
+    type Body = Packed;
+
+    fn answer(&self, _: &[u8], _: &mut Vec<u8>) -> Option<Reply<Packed>> {
+        None
+    }
+}
+
 /// Answers polls.
 #[derive(Clone)]
 pub struct Front(App);
@@ -77,6 +89,7 @@ impl Shortcut for Front {
         write!(head, "\r\ncontent-length: {}\r\n\r\n", body.as_ref().len()).ok()?;
         // Last, since what is not answered here is counted on the long way.
         cluster.polls.count(ty, now.as_second());
+        app.former_polls.note(cluster, dns, now.as_second());
         app.metrics.answered_poll(app.clock.uptime().saturating_sub(start));
         Some(Reply { request: length, body, last: asked.close })
     }
@@ -97,7 +110,9 @@ impl<'a> Asked<'a> {
         let mut asked = Self { authorization: None, request_id: None, encoding: Encoding::Identity, close: false };
         for Header { name, value } in headers {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
-            let text = || str::from_utf8(value).ok();
+            // What the router would not read as text is for the router to refuse.
+            let is_text = || value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+            let text = || str::from_utf8(value).ok().filter(|_| is_text());
             if is("authorization") {
                 if asked.authorization.replace(text()?).is_some() {
                     return None;

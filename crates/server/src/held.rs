@@ -1,8 +1,8 @@
 //! The picture that this server holds: in memory, on its disk, and before its readers.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
-use fleet::{Problem, Snapshot, Writer};
+use fleet::{Snapshot, Writer};
 use jiff::{SignedDuration, Timestamp};
 use model::{Change, Point, Registry, Revision};
 use tokio::{sync::watch, task::block_in_place};
@@ -58,7 +58,7 @@ impl Held {
             Memory::Lost => held.forgotten = true,
             Memory::Kept(kept) => {
                 tracing::info!(point = %kept.fleet.point(), "a picture was kept");
-                if let Some(why) = unfit(kept.served, keep.good_for, now) {
+                if let Some(why) = unfit(kept.served, kept.at_head, keep.good_for, now) {
                     tracing::warn!("the picture that was kept is not served: {why}");
                     held.unfit = true;
                 }
@@ -70,14 +70,21 @@ impl Held {
         Ok(held)
     }
 
-    /// How long ago a picture from before the start was at the head of the log.
+    /// How long ago a picture from before the start was at the head of the log. By a clock that was set back since, that is not
+    /// known: it is then as old as can be.
     pub(crate) fn age(&self, now: Timestamp) -> Option<SignedDuration> {
-        self.kept_at.map(|at| now.duration_since(at))
+        let age = now.duration_since(self.kept_at?);
+        Some(if age < -SKEW { SignedDuration::MAX } else { age.max(SignedDuration::ZERO) })
     }
 
     /// Where it is.
     pub(crate) fn point(&self) -> Option<&Point> {
         self.fleet.as_ref().map(|fleet| fleet.point())
+    }
+
+    /// What is served, or will be.
+    pub(crate) fn fleet(&self) -> Option<&Snapshot> {
+        self.fleet.as_deref()
     }
 
     /// Whether a fleet was known here, even if nothing is known of it any more.
@@ -176,9 +183,13 @@ impl Held {
     }
 
     fn publish(&mut self, next: Arc<Snapshot>, now: Timestamp) {
-        let known: BTreeSet<&Problem> = self.fleet.iter().flat_map(|fleet| fleet.problems()).collect();
-        for problem in next.problems().filter(|problem| !known.contains(problem)) {
-            tracing::warn!(rule = problem.rule.name(), "a document has a problem: {problem}");
+        // One line, however many there are: GET /problems lists them.
+        let known = self.fleet.as_deref().filter(|_| self.shown);
+        if let Some(risen) = next.risen_problems(known) {
+            tracing::warn!(
+                revision = next.revision().0,
+                "stored documents have problems, listed by GET /problems: {risen}"
+            );
         }
         self.served(now);
         self.writer.publish(next.clone());
@@ -188,16 +199,22 @@ impl Held {
     }
 }
 
-/// Why a picture that was last served then is not to be served now.
-fn unfit(served: Option<Timestamp>, good_for: SignedDuration, now: Timestamp) -> Option<String> {
+/// By how much a clock may be corrected between two starts.
+const SKEW: SignedDuration = SignedDuration::from_mins(1);
+
+/// Why a picture that was last served then, and was last at the head of the log then, is not to be served now. If one of both is
+/// yet to come, the clock was set back, and how long this server was down is not known.
+fn unfit(served: Option<Timestamp>, at_head: Timestamp, good_for: SignedDuration, now: Timestamp) -> Option<String> {
     let Some(served) = served else { return Some("it is not known when it was served".to_owned()) };
     let down = now.duration_since(served);
     if down > good_for {
         Some(format!(
             "this server was down for {down:#}, and SNAPSHOT_MAX_AGE is {good_for:#}; others may have served more"
         ))
-    } else if down < -SignedDuration::from_mins(1) {
+    } else if down < -SKEW {
         Some(format!("it was served at {served}, which is yet to come"))
+    } else if now.duration_since(at_head) < -SKEW {
+        Some(format!("it was at the head of the change log at {at_head}, which is yet to come"))
     } else {
         None
     }

@@ -1,7 +1,8 @@
 //! Connections: accepted, limited, and ended politely.
 //!
 //! What comes whole and can be answered at once goes a short way. At the first request that cannot, a connection is handed
-//! over to those who know all of HTTP, with what has been received, and stays there.
+//! over to those who know all of HTTP, with what has been received, and stays there: on another runtime, so that whatever is
+//! asked there, a poll never waits in the same queue.
 //!
 //! Flux Operator opens a connection for every poll and leaves it idle, so connections are many and short. A client
 //! that is slow to send its headers, to send the next request or to read its answer is cut off, and a header or a
@@ -30,7 +31,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncReadExt as _, join},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Semaphore, watch},
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
 };
 use tokio_io_timeout::TimeoutStream;
@@ -123,11 +125,12 @@ pub struct Reply<B> {
     pub last: bool,
 }
 
-/// Serves until `stop` comes, then finishes the requests that are under way.
+/// Serves until `stop` comes, then finishes the requests that are under way. Connections that ask for anything but what the
+/// shortcut answers go to another runtime.
 pub async fn serve<F, S, B>(
     listener: TcpListener,
     shortcut: F,
-    service: S,
+    (service, runtime): (S, Handle),
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) where
@@ -150,15 +153,11 @@ pub async fn serve<F, S, B>(
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let (shortcut, service) = (shortcut.clone(), service.clone());
+            Ok((stream, peer)) => {
+                let service = FromPeer { peer: PeerAddress(peer), service: service.clone() };
+                let (shortcut, runtime) = (shortcut.clone(), runtime.clone());
                 let (limits, stopping) = (limits.clone(), stopping.subscribe());
-                tokio::spawn(async move {
-                    if let Err(error) = connection(stream, shortcut, service, &limits, stopping).await {
-                        tracing::debug!("a connection ended early: {error}");
-                    }
-                    drop(place);
-                });
+                tokio::spawn(connection(stream, shortcut, (service, runtime), limits, (stopping, place)));
             }
             Err(error) => {
                 // Most likely no file descriptor is left; others are about to be given back.
@@ -175,26 +174,62 @@ pub async fn serve<F, S, B>(
     }
 }
 
+/// Who is at the other end of the connection over which a request came. A proxy between is who that is; what it says of its
+/// clients (`X-Forwarded-For`) anybody can say, so it is not taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
+
+/// A service that is told from whom its requests come.
+struct FromPeer<S> {
+    peer: PeerAddress,
+    service: S,
+}
+
+impl<S: Service<Request<Incoming>>> Service<Request<Incoming>> for FromPeer<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> S::Future {
+        request.extensions_mut().insert(self.peer);
+        self.service.call(request)
+    }
+}
+
 /// Turns true when the server stops.
 type Stopping = watch::Receiver<bool>;
 
 async fn connection<F, S, B>(
     mut stream: TcpStream,
     shortcut: F,
-    service: S,
-    limits: &Limits,
-    mut stopping: Stopping,
-) -> Result<(), BoxError>
-where
+    (service, runtime): (FromPeer<S>, Handle),
+    limits: Arc<Limits>,
+    (mut stopping, place): (Stopping, Option<OwnedSemaphorePermit>),
+) where
     F: Shortcut,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    match short_way(&mut stream, &shortcut, limits, &mut stopping).await? {
-        None => Ok(()),
-        // In a place of its own, since most connections have no use for it.
-        Some(received) => Ok(Box::pin(long_way(stream, received, service, limits, stopping)).await?),
-    }
+    let PeerAddress(peer) = service.peer;
+    let ended = move |error: BoxError| tracing::debug!(client.address = %peer, "a connection ended early: {error}");
+    let moved = match short_way(&mut stream, &shortcut, &limits, &mut stopping).await {
+        Ok(None) => return,
+        Ok(Some(received)) => stream.into_std().map(|stream| (stream, received)),
+        Err(error) => Err(error),
+    };
+    let (stream, received) = match moved {
+        Ok(moved) => moved,
+        Err(error) => return ended(error.into()),
+    };
+    runtime.spawn(async move {
+        let served = async {
+            // From here on, the other runtime looks after it.
+            let stream = TcpStream::from_std(stream)?;
+            Ok::<_, BoxError>(long_way(stream, received, service, &limits, stopping).await?)
+        };
+        served.await.unwrap_or_else(ended);
+        drop(place);
+    });
 }
 
 /// What is received at once. A request that is longer goes the long way.

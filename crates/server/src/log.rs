@@ -93,7 +93,7 @@ impl Log {
     }
 
     /// Waits until the server stops.
-    pub(crate) async fn closed(&self) {
+    pub async fn closed(&self) {
         // The sender is part of this value, so it is not gone.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }

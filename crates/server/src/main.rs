@@ -2,6 +2,7 @@
 
 use std::{
     io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
     path::Path,
     process::ExitCode,
     sync::Arc,
@@ -10,11 +11,13 @@ use std::{
 use hyper_util::service::TowerToHyperService;
 use model::Registry;
 use server::{
-    App, Fatal, Follower, Front, Limits, Log, Parts, Status, SystemClock, back_up,
+    App, Fatal, Follower, Front, Limits, Log, NoFastPath, Parts, Runtimes, Status, SystemClock, admin_router, back_up,
     config::{self, Command, Config, ConfigError, Mode},
     keep_pages_small, listen, openapi_document, restore, retain, router, serve,
 };
 use tokio::{
+    net::TcpListener,
+    runtime::Handle,
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
@@ -28,8 +31,7 @@ const BAD_SETTING: u8 = 2;
 fn main() -> ExitCode {
     keep_pages_small();
     let outcome = match config::read(std::env::args_os()) {
-        // As a task, since where connections are served they are accepted: this thread would hand each of them over.
-        Ok(Command::Serve(config)) => block_on(async { tokio::spawn(run(*config)).await.map_err(Fatal::other)? }),
+        Ok(Command::Serve(config)) => serve_all(*config),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
         Ok(Command::Clusters { resources, directory }) => write_clusters(resources.as_deref(), &directory),
         Ok(Command::Backup { backend, file }) => block_on(back_up(&backend, &file)),
@@ -75,7 +77,23 @@ fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> 
     runtime.block_on(work)
 }
 
-async fn run(config: Config) -> Result<(), Fatal> {
+fn serve_all(config: Config) -> Result<(), Fatal> {
+    let runtimes = Runtimes::start().map_err(Fatal::other)?;
+    let (others, readers) = (runtimes.others(), runtimes.readers());
+    // As a task, since where connections are served they are accepted: this thread would hand each of them over.
+    let served = block_on(async { tokio::spawn(run(config, others, readers)).await.map_err(Fatal::other)? });
+    runtimes.end();
+    served
+}
+
+fn listen_at(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Fatal> {
+    let listener = listen(address).map_err(|error| Fatal::other(format!("cannot listen on {address}: {error}")))?;
+    // With a port of 0, the system has chosen one.
+    let address = listener.local_addr().map_err(Fatal::other)?;
+    Ok((listener, address))
+}
+
+async fn run(config: Config, others: Handle, readers: Handle) -> Result<(), Fatal> {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     tracing_subscriber::fmt().with_env_filter(config.log).with_writer(std::io::stderr).with_ansi(colour).init();
     let registry = Arc::new(registry(config.resources.as_deref())?);
@@ -92,6 +110,7 @@ async fn run(config: Config) -> Result<(), Fatal> {
         seed: config.seed,
         keep: config.keep,
         registry,
+        records_types: config.mode == Mode::Crud,
         clock: Arc::new(SystemClock::start()),
         status: Arc::new(Status::default()),
         log: Arc::new(Log::default()),
@@ -103,12 +122,16 @@ async fn run(config: Config) -> Result<(), Fatal> {
         tokens: config.tokens,
         openapi,
         public_url: config.public_url,
+        has_admin_address: config.admin.is_some(),
+        readers,
     };
     let app = App::new(parts).map_err(Fatal::other)?;
 
-    let listener =
-        listen(config.listen).map_err(|error| Fatal::other(format!("cannot listen on {}: {error}", config.listen)))?;
-    let address = listener.local_addr().map_err(Fatal::other)?;
+    let admin = config.admin.map(listen_at).transpose()?;
+    if let Some((_, address)) = &admin {
+        tracing::info!(admin.address = %address, "metrics and probes are served at an address of their own");
+    }
+    let (listener, address) = listen_at(config.listen)?;
     tracing::info!(%address, mode = %config.mode, version = env!("CARGO_PKG_VERSION"), "listening");
 
     let (mut terminate, mut interrupt) = (
@@ -116,21 +139,28 @@ async fn run(config: Config) -> Result<(), Fatal> {
         signal(SignalKind::interrupt()).map_err(Fatal::other)?,
     );
     let log = follower.log.clone();
-    let stop = async move {
+    tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         log.close();
-    };
+    });
+    let log = follower.log.clone();
+    if let Some((listener, _)) = admin {
+        let service = (TowerToHyperService::new(admin_router(app.clone())), others.clone());
+        let log = log.clone();
+        // Scrapes are short: whoever stops the server does not wait for one.
+        tokio::spawn(async move { serve(listener, NoFastPath, service, Limits::default(), log.closed()).await });
+    }
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
         tokio::spawn(retain(follower.log.clone(), follower.status.clone(), follower.clock.clone(), keep));
     }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
-    let service = TowerToHyperService::new(router(app.clone()));
+    let service = (TowerToHyperService::new(router(app.clone())), others);
     tokio::select! {
-        () = serve(listener, Front::new(app), service, Limits::default(), stop) => drop(stop_following),
+        () = serve(listener, Front::new(app), service, Limits::default(), log.closed()) => drop(stop_following),
         ended = &mut following => return ended.map_err(Fatal::other)?,
     }
     following.await.map_err(Fatal::other)?

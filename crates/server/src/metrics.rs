@@ -44,6 +44,8 @@ pub(crate) struct Metrics {
     store_up: IntGauge,
     store_diverged: IntGauge,
     problems: IntGaugeVec,
+    /// Sets of documents of the past that were read from the store.
+    pub(crate) past_loads: IntCounterVec,
 }
 
 impl Metrics {
@@ -81,9 +83,13 @@ impl Metrics {
                 "1 while the log does not continue what is served, so that it is not followed.",
             ))?,
             problems: IntGaugeVec::new(options("problems", "Broken rules in stored documents."), &["rule"])?,
+            past_loads: IntCounterVec::new(
+                options("past_loads_total", "Sets of documents of a past revision that were read from the store."),
+                &["documents"],
+            )?,
             exposed,
         };
-        let collectors: [Box<dyn Collector>; 9] = [
+        let collectors: [Box<dyn Collector>; 10] = [
             Box::new(metrics.requests.clone()),
             Box::new(latency),
             Box::new(metrics.revision.clone()),
@@ -93,6 +99,7 @@ impl Metrics {
             Box::new(metrics.store_up.clone()),
             Box::new(metrics.store_diverged.clone()),
             Box::new(metrics.problems.clone()),
+            Box::new(metrics.past_loads.clone()),
         ];
         for collector in collectors {
             metrics.exposed.register(collector)?;
@@ -120,11 +127,12 @@ impl Metrics {
         self.polls.good.inc();
     }
 
-    /// Everything, in Prometheus' text format.
+    /// Everything, in Prometheus' text format. The picture comes with how often each rule is broken.
     pub(crate) fn expose(
         &self,
-        fleet: Option<&Snapshot>,
+        fleet: Option<(&Snapshot, [(Rule, u64); Rule::ALL.len()])>,
         store: StoreStatus,
+        refreshes: u64,
         age: Duration,
         now: Timestamp,
     ) -> Result<String, prometheus::Error> {
@@ -132,16 +140,19 @@ impl Metrics {
         self.store_diverged.set(i64::from(matches!(store, StoreStatus::Diverged(_))));
         self.ready.set(i64::from(fleet.is_some()));
         self.age.set(age.as_secs_f64());
-        if let Some(fleet) = fleet {
+        if let Some((fleet, problems)) = fleet {
             self.revision.set(count(fleet.revision().0));
             self.clusters.set(count(fleet.clusters().filter(|cluster| cluster.is_live()).count() as u64));
-            for rule in Rule::ALL {
-                let broken = fleet.problems().filter(|problem| problem.rule == rule).count();
-                self.problems.with_label_values(&[rule.name()]).set(count(broken as u64));
+            for (rule, broken) in problems {
+                self.problems.with_label_values(&[rule.name()]).set(count(broken));
             }
         }
         let mut families = self.exposed.gather();
-        if let Some(fleet) = fleet {
+        let text = "How often the picture was compared with the head of the log, whatever came of it.";
+        let counter = IntCounter::with_opts(Opts::new("store_refreshes_total", text).namespace(NAMESPACE))?;
+        counter.inc_by(refreshes);
+        families.extend(counter.collect());
+        if let Some((fleet, _)) = fleet {
             families.extend(self.polls_of(fleet, now)?);
         }
         // The encoder takes a family without members for a mistake; before the first poll it is none.

@@ -1,17 +1,20 @@
-//! What is seen of every request: its id, its time, its failure, and that huge bodies are not even begun.
+//! What is seen of every request: its id, its time, its failure and from whom it came, and that huge bodies are not even begun.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderName, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
-use crate::{App, body, failure::Failure, metrics::UNMATCHED};
+use model::Excerpt;
+
+use crate::{App, body::BodyLimits, failure::Failure, listener::PeerAddress, metrics::UNMATCHED};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -24,26 +27,46 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let start = app.clock.uptime();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let client =
+        request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| tracing::field::display(*address));
     let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let id = app.request_ids.of(given, app.clock.now(), &mut [0; 36]).to_owned();
     request.extensions_mut().insert(RequestId(id.clone()));
-    let too_large = content_length(&request).is_some_and(|length| length > body::MAX_BYTES as u64);
-    let mut response = if too_large { body::too_large().into_response() } else { next.run(request).await };
+    let mut response = match content_length(&request).map_or(Ok(()), BodyLimits::check_length) {
+        Ok(()) => next.run(request).await,
+        Err(too_large) => too_large.into_response(),
+    };
 
     let took = app.clock.uptime().saturating_sub(start);
     let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     app.metrics.answered(route, &method, response.status(), took);
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        let (status, code, path) = (failure.status().as_u16(), failure.code(), uri.path());
+        let (status, code, path) = (failure.status().as_u16(), failure.code(), Excerpt(uri.path()));
         if failure.status().is_server_error() {
-            tracing::warn!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request failed: {}", failure.cause());
+            tracing::warn!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request failed: {}", failure.cause());
         } else {
-            tracing::info!(http.method = %method, http.path = path, http.status = status, request.id = id, code, "a request was refused: {}", failure.cause());
+            tracing::info!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request was refused: {}", failure.cause());
         }
     }
     // An id is printable, so it can stand in a header.
     response.headers_mut().extend(HeaderValue::try_from(id).map(|id| (REQUEST_ID, id)));
     response
+}
+
+/// Has what is only read computed where no change waits for it. Probes are answered here: they compute nothing.
+pub(crate) async fn read_elsewhere(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_read || ["/health", "/ready"].contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    // A set ends its tasks with itself: nobody reads for a client that has gone.
+    let mut reading = JoinSet::new();
+    reading.spawn_on(next.run(request), &app.readers);
+    match reading.join_next().await {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => Failure::internal(error).into_response(),
+        None => Failure::internal("what was read is gone").into_response(),
+    }
 }
 
 /// Gives requests their ids.

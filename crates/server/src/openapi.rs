@@ -3,6 +3,7 @@
 //! A test compares it with the router: every route is described, and every described route answers.
 
 mod operators;
+mod parameters;
 mod polls;
 mod schemas;
 
@@ -41,12 +42,21 @@ pub fn document(registry: &Registry, mode: Mode) -> Result<String, yaml::EmitErr
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "parameters": schemas::parameters(),
+            "parameters": parameters::all(),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "responses": {"Problem": {
-                "description": "The request was not answered as asked. Flux keeps everything on any such answer.",
-                "content": {"application/problem+json": {"schema": reference("Problem")}}
-            }}
+            "responses": {
+                "Problem": {
+                    "description": "The request was not answered as asked. Flux keeps everything on any such answer.",
+                    "content": {"application/problem+json": {"schema": reference("Problem")}}
+                },
+                "TooManyRequests": {
+                    "description": "Too many requests of this sort are under way. Nothing was done.",
+                    "headers": {"Retry-After": {
+                        "schema": {"type": "integer"}, "description": "After how many seconds to try again."
+                    }},
+                    "content": {"application/problem+json": {"schema": reference("Problem")}}
+                }
+            }
         }
     }))
 }
@@ -110,6 +120,16 @@ impl Operation {
         self
     }
 
+    /// With a failure of the server that is an answer here: a list that is not known to be whole is not given.
+    fn or_incomplete(self) -> Self {
+        self.or("500", json!({"$ref": "#/components/responses/Problem"}))
+    }
+
+    /// With a limit on how many of its sort are under way at a time.
+    fn limited(self) -> Self {
+        self.or("429", json!({"$ref": "#/components/responses/TooManyRequests"}))
+    }
+
     /// Enters it at a path.
     fn at(self, paths: &mut Value, path: &str, method: &str) {
         paths[path][method] = self.0;
@@ -120,16 +140,23 @@ const JSON: &str = "application/json";
 
 fn service(paths: &mut Value) {
     let status = json!({"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}});
-    let problems = json!({"type": "array", "items": reference("DocumentProblem")});
     let text = json!({"type": "string"});
+    let counted = "How many problems stored documents have, in all and by rule.";
+    let problems = json!({"type": "array", "items": reference("DocumentProblem")});
+    let page = ["ProblemRule", "ProblemKind", "ProblemId", "ProblemLimit", "Offset"].map(parameter).to_vec();
+    Operation::new("operators", "listProblems", "What is wrong with stored documents, a page of it.", &problems)
+        .with(page)
+        .at(paths, "/problems", "get");
     for (path, id, tag, summary, media, schema) in [
-        ("/problems", "listProblems", "operators", "What is wrong with stored documents.", JSON, problems),
+        ("/problems/counts", "countProblems", "operators", counted, JSON, reference("ProblemCounts")),
         ("/store", "getStore", "operators", "What is served, and what the log says.", JSON, reference("Store")),
         ("/health", "health", "service", "The process is alive.", JSON, status),
         ("/ready", "ready", "service", "Polls can be answered.", JSON, reference("Ready")),
         ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", json!({})),
         ("/metrics", "metrics", "service", "Metrics for Prometheus.", "text/plain", text),
     ] {
-        Operation::answering(tag, id, summary, "200", media, &schema).at(paths, path, "get");
+        let operation = Operation::answering(tag, id, summary, "200", media, &schema);
+        let operation = if path == "/problems" { operation.limited() } else { operation };
+        operation.at(paths, path, "get");
     }
 }

@@ -1,4 +1,7 @@
 //! `If-Match` and `If-None-Match`: an ETag is the revision that wrote the document last.
+//!
+//! As RFC 9110 has it, `If-Match` compares strongly, so that a weak tag never matches: a proxy that changed an answer made it weak.
+//! `If-None-Match` compares weakly. What is no tag matches nothing.
 
 use axum::{
     extract::FromRequestParts,
@@ -26,16 +29,59 @@ pub(crate) struct Precondition {
 }
 
 #[derive(Clone)]
-struct Tags(Vec<String>);
+struct Tags(Vec<Tag>);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Tag {
+    /// `*`: whatever there is.
+    Any,
+    /// With its quotes.
+    Strong(String),
+    /// With its quotes, and without the `W/`.
+    Weak(String),
+}
+
+impl Tag {
+    /// Takes the first tag off a list, with what stands between it and the next. None where the list does not begin with one.
+    fn take(list: &str) -> Option<(Self, &str)> {
+        let list = list.trim_start_matches([' ', '\t', ',']);
+        if let Some(rest) = list.strip_prefix('*') {
+            return Some((Self::Any, rest));
+        }
+        let quoted = list.strip_prefix("W/").unwrap_or(list);
+        // A comma between the quotes is part of the tag.
+        let end = quoted.strip_prefix('"')?.find('"')? + 2;
+        let (text, rest) = quoted.split_at(end);
+        let is_weak = quoted.len() < list.len();
+        let tag = if is_weak { Self::Weak(text.to_owned()) } else { Self::Strong(text.to_owned()) };
+        Some((tag, rest))
+    }
+}
 
 impl Tags {
-    fn of(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
-        // A tag that is no text is no tag of ours: it matches nothing.
-        let values: Vec<_> =
-            headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        let tags = values.iter().flat_map(|value| value.split(','));
-        let tags = tags.map(|tag| tag.trim().trim_start_matches("W/").to_owned());
-        (!values.is_empty()).then(|| Self(tags.collect()))
+    fn of(headers: &HeaderMap, name: &HeaderName, takes_weak: bool) -> Option<Self> {
+        let mut values = headers.get_all(name).iter().peekable();
+        values.peek()?;
+        let mut tags = Vec::new();
+        // A value that is no text has no tag of ours.
+        for mut list in values.filter_map(|value| value.to_str().ok()) {
+            while let Some((tag, rest)) = Tag::take(list) {
+                tags.push(tag);
+                list = rest.trim_start_matches([' ', '\t']);
+                if !list.is_empty() && !list.starts_with(',') {
+                    break;
+                }
+            }
+            // A list that goes on with something else is no list of tags: it matches nothing.
+            if !list.trim_matches([' ', '\t', ',']).is_empty() {
+                return Some(Self(Vec::new()));
+            }
+        }
+        if tags.len() > 1 && tags.contains(&Tag::Any) {
+            tags.clear();
+        }
+        tags.retain(|tag| takes_weak || !matches!(tag, Tag::Weak(_)));
+        Some(Self(tags))
     }
 
     fn hold(&self, document: Option<&Document>) -> bool {
@@ -44,8 +90,11 @@ impl Tags {
     }
 
     fn name(&self, revision: Revision) -> bool {
-        let tag = format!("\"{revision}\"");
-        self.0.iter().any(|known| known == "*" || *known == tag)
+        let name = format!("\"{revision}\"");
+        self.0.iter().any(|tag| match tag {
+            Tag::Any => true,
+            Tag::Strong(tag) | Tag::Weak(tag) => *tag == name,
+        })
     }
 }
 
@@ -53,7 +102,9 @@ impl<S: Sync> FromRequestParts<S> for Precondition {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        Ok(Self { matches: Tags::of(&parts.headers, &IF_MATCH), matches_not: Tags::of(&parts.headers, &IF_NONE_MATCH) })
+        let (matches, matches_not) =
+            (Tags::of(&parts.headers, &IF_MATCH, false), Tags::of(&parts.headers, &IF_NONE_MATCH, true));
+        Ok(Self { matches, matches_not })
     }
 }
 

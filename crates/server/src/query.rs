@@ -5,12 +5,16 @@ use axum::{
     extract::{FromRequestParts, Query},
     http::request::Parts,
 };
-use model::{FieldError, MAX_SAFE_INTEGER, Revision, yaml};
+use model::{Excerpt, FieldError, MAX_SAFE_INTEGER, Revision, yaml};
+use percent_encoding::percent_decode_str;
 
 use crate::failure::Failure;
 
 /// The most that can be asked for at once.
 pub(crate) const MAX_COUNT: u64 = 1_000_000;
+
+/// The most parameters of a request: every filter is tried on every document.
+const MAX_PARAMETERS: usize = 64;
 
 /// The parameters that nobody has taken yet.
 pub(crate) struct Params(Vec<(String, String)>);
@@ -19,11 +23,25 @@ impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        if !parts.uri.query().is_none_or(is_percent_encoded) {
+            return Err(refuse("", "after a % come two hexadecimal digits, and together they are UTF-8".to_owned()));
+        }
         match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
-            Ok(Query(pairs)) => Ok(Self(pairs)),
+            Ok(Query(pairs)) if pairs.len() <= MAX_PARAMETERS => Ok(Self(pairs)),
+            Ok(Query(pairs)) => {
+                let message = format!("a query has at most {MAX_PARAMETERS} parameters, and this has {}", pairs.len());
+                Err(refuse("", message))
+            }
             Err(error) => Err(refuse("", error.body_text())),
         }
     }
+}
+
+/// Whether nothing has to be guessed to read it: a filter that means something else than was typed is no filter.
+fn is_percent_encoded(query: &str) -> bool {
+    let is_escape =
+        |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    query.split('%').skip(1).all(is_escape) && percent_decode_str(query).decode_utf8().is_ok()
 }
 
 fn refuse(name: &str, message: String) -> Failure {
@@ -31,6 +49,11 @@ fn refuse(name: &str, message: String) -> Failure {
 }
 
 impl Params {
+    /// Whether a parameter is still to be taken.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
     /// Takes all values of a parameter.
     pub(crate) fn all(&mut self, name: &str) -> Vec<String> {
         let (taken, rest) = std::mem::take(&mut self.0).into_iter().partition(|(known, _)| known == name);
@@ -52,7 +75,9 @@ impl Params {
     /// Takes a parameter of a type.
     pub(crate) fn parsed<T: std::str::FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>, Failure> {
         let value = self.one(name)?;
-        value.map(|value| value.parse().map_err(|_| refuse(name, format!("\"{value}\" is not {what}")))).transpose()
+        value
+            .map(|value| value.parse().map_err(|_| refuse(name, format!("\"{}\" is not {what}", Excerpt(&value)))))
+            .transpose()
     }
 
     /// Takes a number within bounds.
@@ -99,7 +124,7 @@ impl Params {
         let (others, rest): (Vec<_>, Vec<_>) = all.partition(|(name, _)| others.contains(&name.as_str()));
         self.0 = others;
         match rest.iter().find(|(name, _)| !known(name)) {
-            Some((name, _)) => Err(refuse(name, format!("\"{name}\" is not a parameter of this path"))),
+            Some((name, _)) => Err(refuse(name, format!("\"{}\" is not a parameter of this path", Excerpt(name)))),
             None => Ok(rest),
         }
     }

@@ -7,13 +7,14 @@ use axum::{
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
-    routing::{MethodRouter, get, post, put},
+    routing::{MethodRouter, delete as delete_method, get, post, put},
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     App,
     access::ReadAccess,
+    body::BATCH,
     config::Mode,
     failure::Failure,
     handlers::{
@@ -28,6 +29,7 @@ use crate::{
         delete::delete,
         flux_clusters::flux_clusters,
         flux_inputs::flux_inputs,
+        former_dns,
         get::get as get_document,
         health::health,
         history::history,
@@ -35,6 +37,7 @@ use crate::{
         metrics::metrics,
         openapi::openapi,
         patch::patch,
+        problem_counts::problem_counts,
         problems::problems,
         ready::ready,
         references,
@@ -44,14 +47,33 @@ use crate::{
         revert_document::revert_document,
         store::{accept, store},
         stream::stream,
+        type_changes,
         types::types,
     },
     metrics::POLLS,
-    observe::observe,
+    observe::{observe, read_elsewhere},
 };
 
-/// Every route of a mode. Who may call it is in what its handler takes.
-pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
+/// A path, and what answers there.
+type Route = (&'static str, MethodRouter<App>);
+
+/// For probes, without a token, at every address of the server.
+fn probes() -> [Route; 2] {
+    [("/health", get(health)), ("/ready", get(ready))]
+}
+
+/// For scrapers, without a token.
+fn metrics_route() -> Route {
+    ("/metrics", get(metrics))
+}
+
+/// Every route of a mode, wherever it is served. Who may call it is in what its handler takes.
+pub(crate) fn routes(mode: Mode) -> impl Iterator<Item = Route> {
+    api(mode).into_iter().chain(probes()).chain([metrics_route()])
+}
+
+/// What is served at the main address only.
+fn api(mode: Mode) -> Vec<Route> {
     let mut routes = vec![
         // Flux Operator, with the read token.
         (POLLS, get(flux_inputs)),
@@ -60,12 +82,10 @@ pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v2/flux/clusters/{cluster_dns}/bootstrap", get(bootstrap)),
         // Operators, with the read token.
         ("/problems", get(problems)),
+        ("/problems/counts", get(problem_counts)),
         ("/store", get(store)),
-        // Probes, scrapers and the curious, without a token.
-        ("/health", get(health)),
-        ("/ready", get(ready)),
+        // The curious, without a token.
         ("/openapi.yaml", get(openapi)),
-        ("/metrics", get(metrics)),
     ];
     if mode == Mode::Crud {
         routes.extend([
@@ -76,13 +96,16 @@ pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
             ("/{type}/{id}/revert", post(revert_document)),
             ("/clusters/{id}/restore", post(restore)),
             ("/clusters/{id}/inputs/{type}", get(cluster_inputs)),
+            ("/clusters/{id}/former_dns/{name}", delete_method(former_dns::release)),
             (
                 "/clusters/{id}/patches/{component}",
                 put(cluster_patches::set).patch(cluster_patches::merge).delete(cluster_patches::remove),
             ),
             ("/clusters/{id}/{type}/{ref_id}", put(references::assign).delete(references::unassign)),
-            ("/batch", post(batch)),
+            (BATCH, post(batch)),
             ("/types", get(types)),
+            ("/types/changes", get(type_changes::changes)),
+            ("/types/accept", post(type_changes::accept)),
             ("/store/accept", post(accept)),
             // Auditors, with the read token; reverting with the write token.
             ("/changes", get(changes)),
@@ -94,14 +117,24 @@ pub(crate) fn routes(mode: Mode) -> Vec<(&'static str, MethodRouter<App>)> {
     routes
 }
 
-/// The whole API.
+/// The whole API; without metrics, where they are served at an address of their own.
 pub fn router(app: App) -> Router {
-    let router =
-        routes(app.mode).into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    let metrics = (!app.has_admin_address).then(metrics_route);
+    serving(api(app.mode).into_iter().chain(probes()).chain(metrics), app)
+}
+
+/// Metrics and probes, for an address that only the operators' network reaches.
+pub fn admin_router(app: App) -> Router {
+    serving(probes().into_iter().chain([metrics_route()]), app)
+}
+
+fn serving(routes: impl Iterator<Item = Route>, app: App) -> Router {
+    let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(app.clone(), read_elsewhere))
         .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }

@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use fleet::Snapshot;
+use fleet::{ProblemFilter, Rule, Snapshot};
 use model::{Change, Origin, Point, Registry, Revision};
 use store::{AppendError, Store, StoreError, seed};
 
@@ -50,7 +50,9 @@ pub(crate) async fn plant(
 
 /// The seed as a change that makes a servable fleet.
 fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
-    let writes = seed::read(file, registry).map_err(|error| error.to_string())?;
+    let mut writes = seed::read(file, registry).map_err(|error| error.to_string())?;
+    let blank = Snapshot::load(registry.clone(), *beginning, []).map_err(|error| error.to_string())?;
+    writes.extend(blank.unrecorded_types());
     let origin = Origin {
         at: clock.now(),
         actor: ACTOR.to_owned(),
@@ -58,9 +60,22 @@ fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock:
         request_id: None,
     };
     let change = Change::after(beginning, origin, writes);
-    let fleet = Snapshot::load(registry.clone(), *beginning, []).and_then(|blank| blank.apply(&change));
-    let fleet = fleet.map_err(|error| error.to_string())?;
-    let broken: Vec<_> =
-        fleet.problems().filter(|problem| !problem.rule.is_tolerated()).map(ToString::to_string).collect();
-    if broken.is_empty() { Ok(change) } else { Err(broken.join("; ")) }
+    let fleet = blank.apply(&change).map_err(|error| error.to_string())?;
+    refuse_broken(&fleet)?;
+    Ok(change)
+}
+
+/// As many problems of each rule are named in a refusal.
+const NAMED: u64 = 5;
+
+/// Refuses a fleet in which something is wrong for which polls would be refused.
+fn refuse_broken(fleet: &Snapshot) -> Result<(), String> {
+    let mut broken = Vec::new();
+    for rule in Rule::ALL.into_iter().filter(|rule| !rule.is_tolerated()) {
+        let page = fleet.problem_page(&ProblemFilter { rule: Some(rule), ..ProblemFilter::default() }, 0, NAMED);
+        broken.extend(page.problems.iter().map(ToString::to_string));
+        let more = page.total.saturating_sub(NAMED);
+        broken.extend((more > 0).then(|| format!("and {more} more ({})", rule.name())));
+    }
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
 }

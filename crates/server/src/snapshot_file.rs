@@ -146,7 +146,7 @@ impl SnapshotFile {
 
     /// The picture is served.
     pub(crate) fn served(&mut self, now: Timestamp) {
-        if now.duration_since(self.beat) >= HEARTBEAT {
+        if is_due(self.beat, now) {
             self.beat = now;
             self.told(self.lock.set_modified(now.into()));
         }
@@ -154,7 +154,7 @@ impl SnapshotFile {
 
     /// The picture is still at the head of the log. One that could not be kept is tried again.
     pub(crate) fn at_head(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
-        let due = now.duration_since(self.open.as_ref().map_or(self.tried, |open| open.beat)) >= HEARTBEAT;
+        let due = is_due(self.open.as_ref().map_or(self.tried, |open| open.beat), now);
         match &mut self.open {
             None if due => self.keep(fleet, &[], now),
             Some(open) if due => {
@@ -186,6 +186,11 @@ impl SnapshotFile {
             }
         }
     }
+}
+
+/// Whether a time is to be brought up to date. One that is yet to come is: the clock was set back.
+fn is_due(beat: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(beat).abs() >= HEARTBEAT
 }
 
 /// Nobody else needs to read what a fleet is made of.
@@ -260,4 +265,23 @@ fn append(mut open: Open, changes: &[Change], now: Timestamp) -> io::Result<Open
     open.file.write_all(&lines)?;
     open.file.sync_data()?;
     Ok(Open { room: open.room.saturating_sub(lines.len() as u64), beat: now, ..open })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_leaves_no_time_that_is_yet_to_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept");
+        let [now, ahead, soon] =
+            ["2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z", "2026-01-01T00:00:20Z"].map(|text| text.parse().unwrap());
+        let mut file = SnapshotFile::open(path, now).unwrap();
+        let told = || fs::metadata(folder.path().join("kept.lock")).unwrap().modified().unwrap();
+        for time in [now, ahead, soon] {
+            file.served(time);
+            assert_eq!(Timestamp::try_from(told()).unwrap(), time);
+        }
+    }
 }

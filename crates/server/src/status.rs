@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -44,11 +44,14 @@ pub struct Status {
     /// start.
     synced: AtomicI64,
     store: ArcSwap<StoreStatus>,
+    /// How often the follower has compared what is served with the head of the change log, whatever it found.
+    refreshes: AtomicU64,
 }
 
 impl Default for Status {
     fn default() -> Self {
-        Self { synced: AtomicI64::new(0), store: ArcSwap::from_pointee(StoreStatus::Starting) }
+        let store = ArcSwap::from_pointee(StoreStatus::Starting);
+        Self { synced: AtomicI64::new(0), store, refreshes: AtomicU64::new(0) }
     }
 }
 
@@ -72,6 +75,15 @@ impl Status {
     /// The picture was at the head so long ago.
     pub(crate) fn was_in_step(&self, uptime: Duration, ago: Duration) {
         self.synced.store(milliseconds(uptime).saturating_sub(milliseconds(ago)), Ordering::Relaxed);
+    }
+
+    pub(crate) fn refreshes(&self) -> u64 {
+        self.refreshes.load(Ordering::Relaxed)
+    }
+
+    /// A refresh has ended, well or not.
+    pub(crate) fn refreshed(&self) {
+        self.refreshes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether this is news.

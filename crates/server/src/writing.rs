@@ -8,14 +8,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::http::{StatusCode, header::RETRY_AFTER};
-use fleet::{Draft, EditError, Objections, Snapshot, plan};
-use jiff::Timestamp;
-use model::{Digest, FieldError, Origin, Plan, Revision, Write};
+use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use fleet::{AllowedRemovals, Draft, EditError, Objections, Rule, Snapshot, plan_of_change};
+use model::{Digest, FieldError, Kind, Plan, ProtectedCluster, RefusedRemovals, ResourceType, Revision, Write};
 
 use crate::{
     App,
     access::WriteAccess,
+    body::ACCEPT_PATCH,
     failure::Failure,
     queue::{Queue, Turn, Void},
 };
@@ -55,18 +55,28 @@ pub(crate) enum About {
     Many,
 }
 
+/// How a change is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    /// Whether it is only planned.
+    pub(crate) dry_run: bool,
+    /// How many inputs it may take from protected clusters.
+    pub(crate) allow_removals: usize,
+}
+
 /// Makes a change, or tells what it would do.
 pub(crate) async fn write<T>(
     app: &App,
     access: &WriteAccess,
     about: About,
-    dry_run: bool,
+    Terms { dry_run, allow_removals }: Terms,
     edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Outcome<T>, Failure> {
     if !dry_run {
         // Nobody queues for a store that is away.
         app.sound()?;
     }
+    let _permit = if dry_run && about == About::Many { Some(app.limits.plans.enter().await?) } else { None };
     for _ in 0..TRIES {
         // A dry run is in nobody's way.
         let mut turn = if dry_run { None } else { Some(turn(app).await?) };
@@ -77,9 +87,10 @@ pub(crate) async fn write<T>(
         let think = || {
             let mut draft = Draft::on(&fleet);
             let value = edit(&mut draft)?;
-            let change = draft.into_change(access.origin(app.clock.now()));
-            let (change, next) = change.map_err(|Objections(broken)| Failure::invalid(broken))?;
-            let plan = dry_run.then(|| plan(&fleet, &next, &change.writes));
+            let allowed = if dry_run { AllowedRemovals::Planned } else { AllowedRemovals::AtMost(allow_removals) };
+            let (change, next) = draft.into_change(access.origin(app.clock.now()), allowed)?;
+            let plan = dry_run.then(|| plan_of_change(&fleet, &next, &change.writes, allow_removals));
+            let plan = plan.transpose().map_err(Failure::internal)?;
             Ok((change, next, value, plan))
         };
         // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
@@ -105,8 +116,7 @@ pub(crate) async fn write<T>(
         app.log.queue.settled(revision);
         return Ok(Outcome::Done(Done { revision, fleet: app.snapshot()?, writes, value }));
     }
-    let detail = "too many others write at the same time";
-    Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY))
+    Err(busy("too many others write at the same time; nothing was done, and it can be tried again"))
 }
 
 /// Whether what was thought on a picture holds: that there is nothing to do, or that something may not be done. It holds on the
@@ -140,7 +150,12 @@ async fn came_of(app: &App, told: Result<(), Void>) -> Result<bool, Failure> {
 async fn turn(app: &App) -> Result<Turn<'_>, Failure> {
     tokio::time::timeout(PATIENCE, Queue::turn(&app.log))
         .await
-        .map_err(|_| Failure::store_unavailable().because("the writers before it wait"))
+        .map_err(|_| busy("the changes before this one take long; nothing was done, and it can be tried again"))
+}
+
+/// Nothing was done, because others write.
+fn busy(detail: &str) -> Failure {
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 fn not_visible(revision: Revision) -> Failure {
@@ -171,11 +186,36 @@ pub(crate) async fn turned(app: &App, from: &Digest) -> Result<(), Failure> {
     Err(Failure::store_unavailable().because("the picture did not turn to the log"))
 }
 
-impl WriteAccess {
-    /// Where a change comes from that is made with it.
-    pub(crate) fn origin(&self, at: Timestamp) -> Origin {
-        Origin { at, actor: self.actor.to_owned(), reason: self.reason.clone(), request_id: self.request_id.clone() }
+impl From<Objections> for Failure {
+    fn from(objections: Objections) -> Self {
+        let broken = match objections {
+            Objections::Rules(broken) => broken,
+            Objections::ProtectedCluster(id) => return EditError::Protected(id).into(),
+            Objections::ProtectedInputs(removed) => {
+                return removed
+                    .refused(0)
+                    .map_or_else(|| Self::internal("nothing is removed from protected clusters"), protected);
+            }
+        };
+        let held = [Rule::DuplicateDns, Rule::TombstoneDns].map(Rule::name);
+        match broken.first() {
+            Some(first) if first.rule == Rule::TypesChanged.name() => Self::types_changed(first.message.clone()),
+            Some(first) if broken.iter().all(|error| held.contains(&error.rule.as_ref())) => {
+                Self::new(StatusCode::CONFLICT, "dns-held", first.message.clone()).with_errors(broken)
+            }
+            _ => Self::invalid(broken),
+        }
     }
+}
+
+/// A change that would take inputs from protected clusters.
+fn protected(refused: RefusedRemovals) -> Failure {
+    let of_cluster = |ProtectedCluster { id, removed }: ProtectedCluster| {
+        let kind = Kind::from(ResourceType::CLUSTER);
+        FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).of(&kind, &id)
+    };
+    let errors = refused.clusters.into_iter().map(of_cluster).collect();
+    Failure::new(StatusCode::CONFLICT, "protected", refused.detail).with_errors(errors)
 }
 
 impl From<EditError> for Failure {
@@ -194,6 +234,12 @@ impl From<EditError> for Failure {
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
             EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
+            EditError::AmbiguousPatch { .. } => {
+                let types =
+                    HeaderValue::from_static("application/merge-patch+json, application/strategic-merge-patch+json");
+                let failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
+                return failure.with_header(ACCEPT_PATCH, types);
+            }
             EditError::Invalid(errors) => return Self::invalid(errors.clone()),
         };
         Self::new(status, code, error.to_string())

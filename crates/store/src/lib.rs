@@ -19,7 +19,7 @@ use std::{slice, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision, StoreId};
+use model::{Change, Digest, Document, Id, Kind, Op, Point, Revision, StoreId, Write};
 
 use pieces::Collection;
 
@@ -79,8 +79,45 @@ impl Tail {
 pub struct Entry {
     /// The change, without its writes.
     pub change: Change,
-    /// What it wrote: kind, id and the name of the operation.
+    /// The first [`LISTED`] of the documents that it wrote: kind, id and the name of the operation.
     pub writes: Vec<(Kind, Id, String)>,
+    /// How many documents it wrote.
+    pub total: usize,
+}
+
+/// How many of the documents that a change wrote an entry names: a change of a whole fleet has tens of thousands.
+pub const LISTED: usize = 50;
+
+/// Documents of which kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// Of all.
+    All,
+    /// Of this one.
+    Only(Kind),
+    /// Of all others.
+    Except(Kind),
+}
+
+impl Kinds {
+    /// Whether a kind is one of them.
+    #[must_use]
+    pub fn contain(&self, kind: &Kind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(only) => kind == only,
+            Self::Except(except) => kind != except,
+        }
+    }
+}
+
+/// One write of a change, and what the document was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteAndBefore {
+    /// The write.
+    pub write: Write,
+    /// The document before it; none if it was not there.
+    pub before: Option<Op>,
 }
 
 /// Which entries of the audit trail are asked for.
@@ -98,6 +135,8 @@ pub struct EntryQuery {
     pub until: Option<Timestamp>,
     /// Only those before this revision: the last one of the page before.
     pub before: Option<Revision>,
+    /// Only those after this revision.
+    pub after: Option<Revision>,
     /// At most so many.
     pub limit: u32,
 }
@@ -106,6 +145,9 @@ pub struct EntryQuery {
 pub type Changes<'a> = dyn Iterator<Item = Result<Change, RestoreError>> + Send + 'a;
 
 /// Keeps the log.
+///
+/// Reads of the past (`documents_at`, `load_at`, `writes_of`, `document_at`, `entries`) have database connections of their own,
+/// so that neither a follower nor a writer waits for one of them.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Reads all documents and tombstones at the head, from one consistent read, and hands them over in pieces, those of
@@ -136,8 +178,17 @@ pub trait Store: Send + Sync {
     /// At most `limit` changes after a revision.
     async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError>;
 
+    /// The documents of some kinds as they were at a revision, tombstones included, ordered by kind and id.
+    async fn documents_at(&self, revision: Revision, kinds: Kinds) -> Result<Picture, StoreError>;
+
     /// The whole picture as it was at a revision.
-    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError>;
+    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
+        self.documents_at(revision, Kinds::All).await
+    }
+
+    /// At most `limit` writes of a change, from a position on, in their order. None are left after the last.
+    async fn writes_of(&self, revision: Revision, from: usize, limit: usize)
+    -> Result<Vec<WriteAndBefore>, StoreError>;
 
     /// The last write to a document at or before a revision, and the revision that made it.
     async fn document_at(&self, kind: &Kind, id: &Id, revision: Revision)

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use model::{Change, Digest, Document, Id, Kind, Op, Point, ResourceType, Revision};
 
 use crate::{
-    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tail,
-    pieces::aside,
+    AppendError, Changes, Ends, Entry, EntryQuery, Kinds, LISTED, PATIENCE, Picture, Pieces, RestoreError, Store,
+    StoreError, Tail, WriteAndBefore, pieces::aside,
 };
 
 /// The log in memory.
@@ -87,6 +87,17 @@ impl Log {
         Ok(documents)
     }
 
+    /// The last write to a document at or before a revision.
+    fn document(&self, kind: &Kind, id: &Id, revision: Revision) -> Result<Option<(Revision, Op)>, StoreError> {
+        for change in self.until(revision)?.iter().rev() {
+            if let Some(write) = change.writes.iter().find(|write| write.kind == *kind && write.id == *id) {
+                return Ok(Some((change.revision, write.op.clone())));
+            }
+        }
+        let base = self.base.get(&(kind.clone(), id.clone()));
+        Ok(base.map(|document| (document.revision, document.op())))
+    }
+
     fn picture(&self, revision: Revision) -> Result<Picture, StoreError> {
         Ok(Picture { point: self.point(revision)?, documents: self.documents(revision)?.into_values().collect() })
     }
@@ -141,8 +152,28 @@ impl Store for MemoryStore {
         Ok(Tail { head: log.head(), changes: log.after(revision)?.iter().take(limit).cloned().collect() })
     }
 
-    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        self.log().picture(revision)
+    async fn documents_at(&self, revision: Revision, kinds: Kinds) -> Result<Picture, StoreError> {
+        let Picture { point, mut documents } = self.log().picture(revision)?;
+        documents.retain(|document| kinds.contain(&document.kind));
+        Ok(Picture { point, documents })
+    }
+
+    async fn writes_of(
+        &self,
+        revision: Revision,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<WriteAndBefore>, StoreError> {
+        let log = self.log();
+        let earlier = Revision(revision.0.saturating_sub(1));
+        let change = log.after(earlier)?.first().filter(|change| change.revision == revision);
+        let writes = change.into_iter().flat_map(|change| change.writes.iter().skip(from).take(limit));
+        writes
+            .map(|write| {
+                let before = log.document(&write.kind, &write.id, earlier)?.map(|(_, op)| op);
+                Ok(WriteAndBefore { write: write.clone(), before: before.filter(|op| *op != Op::Remove) })
+            })
+            .collect()
     }
 
     async fn document_at(
@@ -151,14 +182,7 @@ impl Store for MemoryStore {
         id: &Id,
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
-        let log = self.log();
-        for change in log.until(revision)?.iter().rev() {
-            if let Some(write) = change.writes.iter().find(|write| write.kind == *kind && write.id == *id) {
-                return Ok(Some((change.revision, write.op.clone())));
-            }
-        }
-        let base = log.base.get(&(kind.clone(), id.clone()));
-        Ok(base.map(|document| (document.revision, document.op())))
+        self.log().document(kind, id, revision)
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
@@ -169,6 +193,7 @@ impl Store for MemoryStore {
                     && query.id.as_ref().is_none_or(|id| write.id == *id)
             };
             query.before.is_none_or(|before| change.revision < before)
+                && query.after.is_none_or(|after| change.revision > after)
                 && query.actor.as_ref().is_none_or(|actor| change.actor == *actor)
                 && query.since.is_none_or(|since| change.at >= since)
                 && query.until.is_none_or(|until| change.at < until)
@@ -237,5 +262,6 @@ impl Store for MemoryStore {
 
 fn entry(change: &Change) -> Entry {
     let writes = change.writes.iter().map(|write| (write.kind.clone(), write.id.clone(), write.op.name().to_owned()));
-    Entry { writes: writes.collect(), change: Change { writes: Vec::new(), ..change.clone() } }
+    let writes = writes.take(LISTED).collect();
+    Entry { writes, total: change.writes.len(), change: Change { writes: Vec::new(), ..change.clone() } }
 }

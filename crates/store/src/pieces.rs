@@ -69,6 +69,13 @@ impl Collection {
         (to, Self(spawn_blocking(move || from.into_iter().flatten().collect())))
     }
 
+    /// The same of documents that are kept for a while: they are packed as they come.
+    pub(crate) fn begin_packed() -> (Pieces, Self) {
+        let (to, from) = pieces();
+        let packed = move || from.into_iter().flatten().map(|document| document.packed()).collect();
+        (to, Self(spawn_blocking(packed)))
+    }
+
     /// What there is when everything was handed over.
     pub(crate) async fn picture(self, point: Point) -> Result<Picture, StoreError> {
         let mut documents = self.0.await.map_err(|error| StoreError::Unavailable(error.to_string()))?;

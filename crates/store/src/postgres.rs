@@ -30,8 +30,8 @@ use sqlx::{
 use tokio::sync::Notify;
 
 use crate::{
-    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tables,
-    Tail,
+    AppendError, Changes, Ends, Entry, EntryQuery, Kinds, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError,
+    Tables, Tail, WriteAndBefore,
 };
 use connections::{Connections, Purpose, within};
 use listen::Listener;
@@ -48,6 +48,10 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_log.sql"
 /// How many tables of ours are there.
 const TABLES: &str = "SELECT count(*) AS tables FROM information_schema.tables
      WHERE table_schema = ANY (current_schemas(false)) AND table_name = 'fleet_schema'";
+
+/// The most connections for reads of the past. Of a small pool they have half. Both sides have at least one, so a pool of one has
+/// two.
+const READERS_OF_THE_PAST: u32 = 2;
 
 /// Not kept by the session.
 fn query<'q>(statement: impl SqlSafeStr) -> Query<'q> {
@@ -71,7 +75,10 @@ where
 /// The log in PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresStore {
+    /// For whoever follows the log or writes to it.
     connections: Connections,
+    /// For reads of the past, which never make a follower or a writer wait.
+    past: Connections,
     told: Arc<Notify>,
     listener: Listener,
 }
@@ -80,8 +87,10 @@ impl PostgresStore {
     /// Connects and sees to the tables.
     pub async fn open(dsn: &PostgresDsn, size: u32, timeouts: Timeouts, tables: Tables) -> Result<Self, StoreError> {
         let told = Arc::new(Notify::new());
+        let past = (size / 2).clamp(1, READERS_OF_THE_PAST);
         let store = Self {
-            connections: Connections::new(dsn, size, timeouts),
+            connections: Connections::new(dsn, size.saturating_sub(past).max(1), timeouts),
+            past: Connections::new(dsn, past, timeouts),
             listener: Listener::start(dsn, told.clone()),
             told,
         };
@@ -103,11 +112,26 @@ impl PostgresStore {
         &self,
         read: impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let mut work = self.connections.begin(Purpose::Read).await?;
-        let found = within(work.deadline, read(&mut work)).await?;
-        self.connections.commit(work).await?;
-        Ok(found)
+        ask(&self.connections, read).await
     }
+
+    /// Reads the past, all of it as of one moment.
+    async fn ask_past<T>(
+        &self,
+        read: impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        ask(&self.past, read).await
+    }
+}
+
+async fn ask<T>(
+    connections: &Connections,
+    read: impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let mut work = connections.begin(Purpose::Read).await?;
+    let found = within(work.deadline, read(&mut work)).await?;
+    connections.commit(work).await?;
+    Ok(found)
 }
 
 #[async_trait]
@@ -135,8 +159,17 @@ impl Store for PostgresStore {
         self.ask(|connection| Box::pin(log::changes_after(connection, after, limit))).await
     }
 
-    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        self.ask(|connection| Box::pin(log::load_at(connection, revision))).await
+    async fn documents_at(&self, revision: Revision, kinds: Kinds) -> Result<Picture, StoreError> {
+        self.ask_past(|connection| Box::pin(async move { log::documents_at(connection, revision, &kinds).await })).await
+    }
+
+    async fn writes_of(
+        &self,
+        revision: Revision,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<WriteAndBefore>, StoreError> {
+        self.ask_past(|connection| Box::pin(log::writes_of(connection, revision, from, limit))).await
     }
 
     async fn document_at(
@@ -146,12 +179,13 @@ impl Store for PostgresStore {
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
         let (kind, id) = (kind.clone(), id.clone());
-        self.ask(|connection| Box::pin(async move { log::document_at(connection, &kind, &id, revision).await })).await
+        self.ask_past(|connection| Box::pin(async move { log::document_at(connection, &kind, &id, revision).await }))
+            .await
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
         let query = query.clone();
-        self.ask(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
+        self.ask_past(|connection| Box::pin(async move { log::entries(connection, &query).await })).await
     }
 
     async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
@@ -190,6 +224,7 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.listener.stop();
         self.connections.close().await;
+        self.past.close().await;
     }
 }
 

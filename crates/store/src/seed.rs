@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
-use model::{Body, Id, Op, Registry, ResourceType, Unambiguous, Value, Write, yaml};
+use model::{
+    Body, Excerpt, Id, Op, Registry, ResourceType, Value, Write,
+    limits::{Size, check_document},
+    read_json, yaml,
+};
 
 /// A seed that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +32,7 @@ pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
     let value = if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
         yaml::read(&text).map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value
     } else {
-        let Unambiguous(value) = serde_json::from_str(&text).map_err(|error| SeedError::Syntax(error.to_string()))?;
-        value
+        read_json(text.as_bytes(), usize::MAX, None).map_err(|error| SeedError::Syntax(error.to_string()))?
     };
     let Value::Object(lists) = value else {
         return Err(SeedError::Syntax("a seed is an object with a list for each type".to_owned()));
@@ -49,10 +52,19 @@ pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
     if errors.is_empty() { Ok(writes) } else { Err(SeedError::Invalid(errors)) }
 }
 
+/// Bytes of broken rules that are told: a log line that somebody reads.
+const TOLD: usize = 16 * 1024;
+
 fn tell(errors: &mut String, place: &str, what: impl std::fmt::Display) {
+    if errors.len() > TOLD {
+        if !errors.ends_with('…') {
+            errors.push_str("; …");
+        }
+        return;
+    }
     let gap = if errors.is_empty() { "" } else { "; " };
     // Writing to a string cannot fail.
-    let _ = write!(errors, "{gap}{place}: {what}");
+    let _ = write!(errors, "{gap}{}: {what}", Excerpt(place));
 }
 
 fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, errors: &mut String) {
@@ -70,7 +82,11 @@ fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, 
                 continue;
             }
         };
-        let broken = ty.check(fields.clone());
+        let body = Body::from_fields(&fields);
+        let mut broken = check_document(&fields, body.text().len(), Size::default);
+        if broken.is_empty() {
+            broken = ty.check(fields.clone());
+        }
         // Without a good id, the check has something to say.
         let id = fields.get("id").and_then(Value::as_str).and_then(|id| Id::parse(id).ok());
         if let Some(id) = &id {
@@ -83,7 +99,7 @@ fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, 
             tell(errors, &place, error);
         }
         if let (Some(id), true) = (id, broken.is_empty()) {
-            writes.push(Write { kind: ty.kind.clone(), id, op: Op::Put(Body::from_fields(&fields)) });
+            writes.push(Write { kind: ty.kind.clone(), id, op: Op::Put(body) });
         }
     }
 }
@@ -141,6 +157,23 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part:?} is not in {told}");
         }
+    }
+
+    #[test]
+    fn a_document_that_is_too_large_or_too_deep_is_refused_and_named() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(61), "}".repeat(61));
+        let cluster = |patches: &str| {
+            let names = r#""cluster_name": "c", "cluster_dns": "c.example", "environment": "dev""#;
+            read_text("seed.json", &format!("{{\"clusters\": [{{{names}, \"patches\": {{\"p\": {patches}}}}}]}}"))
+        };
+        assert!(cluster(&deep).is_ok());
+        let told = cluster(&format!("{{\"a\":{{\"a\":{deep}}}}}")).unwrap_err();
+        assert!(told.starts_with("clusters/c: /patches/p/a/") && told.ends_with("(depth)"), "{told}");
+        let told = cluster(&format!("{{\"a\": \"{}\"}}", "x".repeat(1024 * 1024))).unwrap_err();
+        assert!(told.starts_with("clusters/c: /: ") && told.ends_with("(document-bytes)"), "{told}");
+        let many: Vec<_> = (0..5_000).map(|at| format!("{{\"id\": \"n{at}\", \"x\": 1}}")).collect();
+        let told = read_text("seed.json", &format!("{{\"namespaces\": [{}]}}", many.join(","))).unwrap_err();
+        assert!(told.len() < 20_000 && told.ends_with("; …"), "{} bytes", told.len());
     }
 
     #[test]

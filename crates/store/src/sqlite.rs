@@ -25,8 +25,8 @@ use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 
 use crate::{
-    AppendError, Changes, Ends, Entry, EntryQuery, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError, Tail,
-    pieces::aside,
+    AppendError, Changes, Ends, Entry, EntryQuery, Kinds, PATIENCE, Picture, Pieces, RestoreError, Store, StoreError,
+    Tail, WriteAndBefore, pieces::aside,
 };
 
 use connection::{Connection, Query, Row, column, query, run};
@@ -44,7 +44,10 @@ const TABLES: &str = "SELECT count(*) AS tables FROM sqlite_schema WHERE name = 
 /// The log in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
+    /// For whoever follows the log.
     readers: Readers,
+    /// For reads of the past, which never make a follower or a writer wait.
+    past: Readers,
     /// None where the file was opened for reading only.
     writer: Option<Writer>,
     place: open::Place,
@@ -88,10 +91,21 @@ impl Store for SqliteStore {
         reading.end(tail)
     }
 
-    async fn load_at(&self, revision: Revision) -> Result<Picture, StoreError> {
-        let mut reading = self.readers.begin().await?;
-        let picture = log::load_at(&mut reading.connection, revision).await;
+    async fn documents_at(&self, revision: Revision, kinds: Kinds) -> Result<Picture, StoreError> {
+        let mut reading = self.past.begin().await?;
+        let picture = log::documents_at(&mut reading.connection, revision, &kinds).await;
         reading.end(picture)
+    }
+
+    async fn writes_of(
+        &self,
+        revision: Revision,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<WriteAndBefore>, StoreError> {
+        let mut reading = self.past.begin().await?;
+        let writes = log::writes_of(&mut reading.connection, revision, from, limit).await;
+        reading.end(writes)
     }
 
     async fn document_at(
@@ -100,13 +114,13 @@ impl Store for SqliteStore {
         id: &Id,
         revision: Revision,
     ) -> Result<Option<(Revision, Op)>, StoreError> {
-        let mut reading = self.readers.begin().await?;
+        let mut reading = self.past.begin().await?;
         let found = log::document_at(&mut reading.connection, kind, id, revision).await;
         reading.end(found)
     }
 
     async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
-        let mut reading = self.readers.begin().await?;
+        let mut reading = self.past.begin().await?;
         let entries = log::entries(&mut reading.connection, query).await;
         reading.end(entries)
     }
@@ -145,6 +159,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) {
         self.readers.close();
+        self.past.close();
         if let Some(writer) = &self.writer
             && let Err(error) = writer.close().await
         {

@@ -1,24 +1,23 @@
 //! Whatever happens to the API, to its answers or to what polls: nothing that a live cluster has is collected.
 //!
 //! Each shows the objects before and after, by uid, since what is deleted and made anew is lost too; and what the operator
-//! itself says of it. Two have ResourceSets without our guard beside ours, which do lose their objects.
-
-use std::{collections::BTreeMap, time::Duration};
+//! itself says of it. One has a ResourceSet without our guard beside ours, which does lose its objects.
 
 use axum::http::StatusCode;
 use harness::{WRITE, repository};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenario};
+use super::{Scenario, compared, scenario};
 use crate::{
     clock::pass,
+    inventory::UNGUARDED,
     kubectl::condition,
     stack::OPERATOR,
     web::Answers,
-    world::{A_WHILE, CLUSTER, DNS, INTERVAL, TYPES, World},
+    world::{A_WHILE, CLUSTER, DNS, TYPES, World, assert_kept},
 };
 
-pub(super) const SCENARIOS: [Scenario; 12] = [
+pub(super) const SCENARIOS: [Scenario; 11] = [
     scenario("api-down", "the API is down", api_down),
     scenario("api-restarted", "the API is killed again and again, and comes back cold", api_restarted),
     scenario("operator-killed", "the operator is killed while the API is down", operator_killed),
@@ -26,7 +25,6 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
     scenario("wrong-token", "the cluster's token is wrong", wrong_token),
     scenario("delete-refused", "somebody deletes a definition that the cluster still refers to", delete_refused),
     scenario("store-lost", "the API's volume is lost, and a blank server answers", store_lost),
-    scenario("providers-recreated", "providers are made anew 60 times, under forced reconciles", providers_recreated),
     scenario("identity-recreated", "the identity is deleted and made anew", identity_recreated),
     scenario("bare-empty-list", "a foreign server answers with a bare empty list", bare_empty_list),
     scenario("answer-too-large", "an answer is larger than Flux reads", answer_too_large),
@@ -34,21 +32,23 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
 ];
 
 /// What a provider says when all is well.
-const READY: &str = "Ready=True";
+pub(super) const READY: &str = "Ready=True";
 
-/// Does something bad, and compares.
-fn kept(world: &mut World, trouble: impl FnOnce(&mut World)) {
+/// Does something bad, and compares: at the end, and whenever something is waited for on the way.
+pub(super) fn kept(world: &mut World, trouble: impl FnOnce(&mut World)) {
     let before = world.inventory();
     assert!(before.len() >= 20, "there is something to lose: {}", before.text());
     world.say(&format!("before  {}", before.text()));
+    world.kept = Some(before.clone());
     trouble(world);
+    world.kept = None;
     let after = world.inventory();
     world.say(&format!("after   {}", after.text()));
-    assert_eq!(before, after);
+    assert_kept(&before, &after);
 }
 
 /// Waits until every provider says something, and repeats what one of them says.
-fn until_providers_say(world: &mut World, words: &str) {
+pub(super) fn until_providers_say(world: &mut World, words: &str) {
     world.until(&format!("every provider says \"{words}\""), |kubectl| {
         TYPES.iter().all(|name| condition(&kubectl.flux("resourcesetinputprovider", name), "Ready").contains(words))
     });
@@ -56,7 +56,7 @@ fn until_providers_say(world: &mut World, words: &str) {
 }
 
 /// Renders everything again, lets time pass, and repeats what the ResourceSets say.
-fn endure(world: &mut World) {
+pub(super) fn endure(world: &mut World) {
     world.force_sets();
     pass(A_WHILE);
     for name in TYPES {
@@ -65,7 +65,7 @@ fn endure(world: &mut World) {
 }
 
 /// Everything is as it should be again.
-fn recover(world: &mut World) {
+pub(super) fn recover(world: &mut World) {
     world.force_polls();
     until_providers_say(world, READY);
     world.force_sets();
@@ -169,69 +169,6 @@ fn store_lost(world: &mut World) {
     recover(world);
 }
 
-fn providers_recreated(world: &mut World) {
-    // Ours have two guards. One of them alone, and none, for comparison.
-    let guard = "<<- $in := inputs.namespaces >>\n\
-                 <<- if ne $in.provider.kind \"ResourceSetInputProvider\" >><< fail \"no record\" >><< end >>\n";
-    let template = |guard: &str, id: &str, name: &str| {
-        format!(
-            "{guard}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}-<< {id} >>\n  namespace: flux-system\n"
-        )
-    };
-    let permute = json!({"inputStrategy": {"name": "Permute"}, "inputs": [{"guard": true}]});
-    compare_with(world, "guard-alone", "namespaces", &template(guard, "$in.id", "guard-alone"), permute);
-    compare_with(world, "unguarded", "namespaces", &template("", "inputs.id", "unguarded"), json!({}));
-    for name in ["guard-alone", "unguarded"] {
-        world.until_there(&["-n", "flux-system", "configmap", &format!("{name}-podinfo")]);
-    }
-    let uid = |world: &World, name: &str| world.kubectl().flux("configmap", name)["metadata"]["uid"].clone();
-    let guarded = uid(world, "guard-alone-podinfo");
-
-    let mut said: BTreeMap<String, u32> = BTreeMap::new();
-    let (mut recreated, mut lost) = (0, 0);
-    let mut unguarded = uid(world, "unguarded-podinfo");
-    kept(world, |world| {
-        for round in 0..20 {
-            for name in TYPES {
-                let provider = manifest_of(&world.kubectl().flux("resourcesetinputprovider", name));
-                let before = world.kubectl().flux("resourcesetinputprovider", name)["metadata"]["uid"].clone();
-                for set in [name, "guard-alone", "unguarded"] {
-                    world.force("resourceset", set);
-                }
-                pass(Duration::from_millis(round * 37 % 150));
-                world.kubectl().run(&["-n", "flux-system", "delete", "resourcesetinputprovider", name]);
-                // The operator may have been faster: phone-home brings a provider back.
-                world.kubectl().feed(&["create", "-f", "-"], &provider.to_string());
-                for set in [name, "guard-alone", "unguarded"] {
-                    world.force("resourceset", set);
-                }
-                let after = world.kubectl().flux("resourcesetinputprovider", name)["metadata"]["uid"].clone();
-                recreated += u32::from(after != before && !after.is_null());
-                for set in [name, "guard-alone"] {
-                    let words = world.set_says(set);
-                    let (reason, _) = words.split_once(':').unwrap_or((&words, ""));
-                    *said.entry(reason.to_owned()).or_default() += 1;
-                }
-            }
-            let now = uid(world, "unguarded-podinfo");
-            if !now.is_null() {
-                lost += u32::from(now != unguarded);
-                unguarded = now;
-            }
-        }
-        endure(world);
-    });
-    world.say(&format!("{recreated} providers were made anew; afterwards the ResourceSets said: {said:?}"));
-    world.say(&format!("a ResourceSet without a guard had lost its objects in {lost} of 20 rounds"));
-    assert_eq!(recreated, 60);
-    assert!(lost > 0, "it was put to the test");
-    assert_eq!(uid(world, "guard-alone-podinfo"), guarded, "the guard alone is enough");
-    for name in ["guard-alone", "unguarded"] {
-        world.kubectl().run(&["-n", "flux-system", "delete", "resourceset", name]);
-    }
-    recover(world);
-}
-
 fn identity_recreated(world: &mut World) {
     kept(world, |world| {
         world.kubectl().run(&["-n", "flux-system", "delete", "resourcesetinputprovider", "cluster-identity"]);
@@ -248,28 +185,13 @@ fn identity_recreated(world: &mut World) {
 }
 
 fn bare_empty_list(world: &mut World) {
-    let url = format!("{}/api/v2/flux/clusters/{DNS}/namespaces", world.url());
-    let provider = json!({
-        "apiVersion": "fluxcd.controlplane.io/v1",
-        "kind": "ResourceSetInputProvider",
-        "metadata": {
-            "name": "unguarded", "namespace": "flux-system",
-            "annotations": {"fluxcd.controlplane.io/reconcileEvery": INTERVAL}
-        },
-        "spec": {
-            "type": "ExternalService", "insecure": true, "secretRef": {"name": "internal-api-token"}, "url": url
-        }
-    });
-    world.kubectl().apply(&provider.to_string());
-    let template =
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: unguarded-<< inputs.id >>\n  namespace: flux-system\n";
-    compare_with(world, "unguarded", "unguarded", template, json!({}));
+    compared::install(world, UNGUARDED, compared::Guard::None);
     let unguarded = ["-n", "flux-system", "configmap", "unguarded-podinfo"];
     world.until_there(&unguarded);
     kept(world, |world| {
         let server = world.replace_api(Answers::Always(StatusCode::OK, br#"{"inputs":[]}"#.to_vec()));
         world.until("every ResourceSet says that it was given no record", |kubectl| {
-            TYPES.iter().all(|name| condition(&kubectl.flux("resourceset", name), "Ready").contains("no record"))
+            TYPES.iter().all(|name| condition(&kubectl.flux("resourceset", name), "Ready").contains(compared::REFUSAL))
         });
         world.say("a ResourceSet without a guard, for comparison:");
         world.until_gone(&unguarded);
@@ -277,7 +199,7 @@ fn bare_empty_list(world: &mut World) {
         until_providers_say(world, READY);
         drop(server);
     });
-    world.kubectl().run(&["-n", "flux-system", "delete", "resourceset,resourcesetinputprovider", "unguarded"]);
+    compared::remove(world, UNGUARDED);
     world.start_api();
     recover(world);
 }
@@ -333,23 +255,4 @@ fn deletions_refused(world: &mut World) {
     world.until("one that says so itself may be deleted", |kubectl| kubectl.attempt(&allowed).status.success());
     world.kubectl().run(&[&annotate[..], &["flux-resourceset/allow-delete-"]].concat());
     world.kubectl().run(&["delete", "-k", &overlay]);
-}
-
-/// A ResourceSet that is not ours, to show what would be seen if ours lost something.
-fn compare_with(world: &World, name: &str, provider: &str, template: &str, mut spec: Value) {
-    spec["inputsFrom"] = json!([{"name": provider}]);
-    spec["resourcesTemplate"] = json!(template);
-    let metadata = json!({"name": name, "namespace": "flux-system"});
-    let set =
-        json!({"apiVersion": "fluxcd.controlplane.io/v1", "kind": "ResourceSet", "metadata": metadata, "spec": spec});
-    world.kubectl().apply(&set.to_string());
-}
-
-/// An object as somebody would keep it in a file.
-fn manifest_of(object: &Value) -> Value {
-    let mut object = object.clone();
-    let metadata = object["metadata"].as_object_mut().unwrap();
-    metadata.retain(|field, _| ["name", "namespace", "annotations", "labels"].contains(&field.as_str()));
-    object.as_object_mut().unwrap().remove("status");
-    object
 }

@@ -115,7 +115,7 @@ impl Desired {
             match fleet.get_mut(document.ty.kind.as_str()).and_then(|known| known.remove(&document.id)) {
                 None if was_decommissioned(document) => comparison.differences.push(Difference::Restored(document)),
                 None => comparison.differences.push(Difference::Created(document)),
-                Some(known) if known == document.body => comparison.same += 1,
+                Some(known) if without_server_owned(document, &known) == document.body => comparison.same += 1,
                 Some(known) => comparison.differences.push(Difference::Changed(document, known)),
             }
         }
@@ -138,6 +138,13 @@ impl Desired {
     fn named(&self) -> String {
         self.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A document of the fleet without the fields that only the server writes and the file leaves out.
+fn without_server_owned(file: &Found<'_>, known: &Map) -> Map {
+    let is_server_owned = |name: &str| file.ty.field(name).is_some_and(|field| field["readOnly"] == true);
+    let kept = |(name, _): &(&String, &Value)| file.body.contains_key(*name) || !is_server_owned(name);
+    known.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 impl Apply {

@@ -112,7 +112,9 @@ impl Changes {
         loop {
             match session.client.follow(Some(last)) {
                 // Nothing that was told before could be followed from here.
-                Err(error) if error.status().is_some_and(|status| status < 500) => return Err(error.into()),
+                Err(error) if error.status().is_some_and(|status| status < 500 && status != 429) => {
+                    return Err(error.into());
+                }
                 Err(error) => session.say(&error.to_string()),
                 Ok(changes) => {
                     // A stream that breaks off is taken up again where it was.
@@ -174,7 +176,10 @@ fn documents(change: &Change, most: usize) -> String {
         "put" => format!("{}/{}", write.kind, write.id),
         _ => format!("-{}/{}", write.kind, write.id),
     };
-    shortened(&change.writes.iter().map(name).collect::<Vec<_>>(), most)
+    let (named, total) = (change.writes.len(), change.total.unwrap_or_default());
+    // Of a large change the server names only the first ones.
+    let unnamed = (named..total).map(|_| String::new());
+    shortened(&change.writes.iter().map(name).chain(unnamed).collect::<Vec<_>>(), most)
 }
 
 /// A time to the second.

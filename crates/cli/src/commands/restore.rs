@@ -1,4 +1,5 @@
-//! `cluster restore` and `cluster purge`: what becomes of a decommissioned cluster.
+//! `cluster restore` and `cluster purge`: what becomes of a decommissioned cluster; `cluster release-dns`: what becomes of a
+//! former DNS name.
 
 use std::process::ExitCode;
 
@@ -39,6 +40,24 @@ pub(crate) struct Purge {
 impl Purge {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         perform(session, &self.id, Edit::purge(&self.id), self.consent, "purged")
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct ReleaseDns {
+    /// The cluster
+    #[arg(add = completion::of(completion::clusters))]
+    id: String,
+    /// One of its former DNS names
+    name: String,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl ReleaseDns {
+    pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
+        let done = format!("released {}", self.name);
+        perform(session, &self.id, Edit::release_dns(&self.id, &self.name), self.consent, &done)
     }
 }
 

@@ -3,15 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use client::{DocumentProblem, ResourceType};
+use client::{DocumentProblem, ProblemCounts};
 use serde_json::json;
 
-use crate::{
-    failure::{Failure, Result},
-    output::Shown,
-    session::Session,
-    table::Table,
-};
+use crate::{failure::Result, output::Shown, session::Session, table::Table};
 
 #[derive(Args)]
 pub(crate) struct Status {
@@ -38,23 +33,43 @@ impl Status {
                 ("store", store),
             ];
             // Problems need a good token; without one, the rest is still worth telling.
-            let problems = session.client.problems().map(|problems| problems.len());
+            let problems = session.client.problem_counts();
             told.push(match &problems {
-                Ok(count) => ("problems", count.to_string()),
+                Ok(counts) => ("problems", by_rule(counts)),
                 Err(error) => ("problems", format!("unknown: {error}")),
             });
             let value = json!({
                 "server": session.client.url(), "origin": session.origin, "version": ready.version,
                 "revision": ready.revision, "age_seconds": ready.age_seconds, "store": ready.store,
-                "problems": problems.ok()
+                "problems": problems.as_ref().ok().map(|counts| counts.total),
+                "problems_by_rule": problems.as_ref().ok().map(|counts| &counts.rules)
             });
             Ok(Shown { value, names: vec![session.client.url().to_owned()], table: Table::default().facts(&told) })
         })
     }
 }
 
+/// How many problems there are and, if there are any, of which rules.
+fn by_rule(counts: &ProblemCounts) -> String {
+    let rules = counts.rules.iter().filter(|(_, count)| **count > 0);
+    let rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
+    if rules.is_empty() { counts.total.to_string() } else { format!("{} ({})", counts.total, rules.join(", ")) }
+}
+
 #[derive(Args)]
 pub(crate) struct Problems {
+    /// Only problems of this rule, such as missing-definition
+    #[arg(long)]
+    rule: Option<String>,
+    /// Only problems of documents of this type
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only problems of documents of this id
+    #[arg(long)]
+    id: Option<String>,
+    /// The first so many; all of them, if it is not given
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
     /// Show them again whenever they change
     #[arg(short, long)]
     watch: bool,
@@ -62,63 +77,24 @@ pub(crate) struct Problems {
 
 impl Problems {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
+        let filters = [("rule", &self.rule), ("kind", &self.kind), ("id", &self.id)];
+        let filters = filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+        let filters: Vec<_> = filters.collect();
         session.present(self.watch, || {
-            let problems = session.client.problems()?;
+            let (problems, total) = session.client.problems(&filters, self.limit)?;
             let column = |of: fn(&DocumentProblem) -> String| problems.iter().map(of).collect::<Vec<_>>();
             let names = column(|problem| format!("{}/{}", problem.kind, problem.id));
-            let table = if problems.is_empty() {
+            let table = if total == 0 {
                 Table::default().note("There are no problems.")
             } else {
-                Table::default()
+                let table = Table::default()
                     .key("DOCUMENT", names.clone())
                     .column("RULE", column(|problem| problem.rule.clone()))
                     .column("PLACE", column(|problem| problem.pointer.clone()))
-                    .column("PROBLEM", column(|problem| problem.message.clone()))
+                    .column("PROBLEM", column(|problem| problem.message.clone()));
+                if problems.len() < total { table.note(format!("{} of {total}", problems.len())) } else { table }
             };
             Ok(Shown { value: serde_json::to_value(&problems)?, names, table })
         })
     }
-}
-
-#[derive(Args)]
-pub(crate) struct Types {
-    /// One type, with its fields
-    #[arg(value_name = "TYPE")]
-    ty: Option<String>,
-}
-
-impl Types {
-    pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let shown = match &self.ty {
-            Some(name) => fields(session.ty(name)?)?,
-            None => all(&session.types()?.iter().collect::<Vec<_>>())?,
-        };
-        session.out.show(&shown)?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-fn all(types: &[&ResourceType]) -> Result<Shown> {
-    let column = |of: fn(&ResourceType) -> String| types.iter().map(|ty| of(ty)).collect::<Vec<_>>();
-    let table = Table::default()
-        .key("KIND", column(|ty| ty.kind.clone()))
-        .key("PLURAL", column(|ty| ty.plural.clone()))
-        .key("PATH", column(|ty| ty.path.clone()))
-        .column("DESCRIPTION", column(|ty| ty.description.clone()));
-    Ok(Shown { value: serde_json::to_value(types)?, names: column(|ty| ty.kind.clone()), table })
-}
-
-fn fields(ty: &ResourceType) -> Result<Shown> {
-    let properties =
-        ty.properties().ok_or_else(|| Failure::failed(format!("the type {} declares no fields", ty.kind)))?;
-    let required = |name: &str| ty.schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
-    let text = |name: &str, member: &str| properties[name][member].as_str().unwrap_or_default().to_owned();
-    let names: Vec<String> = properties.keys().cloned().collect();
-    let column = |of: &dyn Fn(&str) -> String| names.iter().map(|name| of(name)).collect::<Vec<_>>();
-    let table = Table::default()
-        .key("FIELD", names.clone())
-        .column("TYPE", column(&|name| text(name, "type")))
-        .column("REQUIRED", column(&|name| if required(name) { "yes".to_owned() } else { "no".to_owned() }))
-        .column("DESCRIPTION", column(&|name| text(name, "description")));
-    Ok(Shown { value: serde_json::to_value(ty)?, names, table })
 }

@@ -39,7 +39,7 @@ fn a_thousand_clusters_go_from_one_server_to_an_empty_one_as_one_change() {
 
     assert_eq!(to.revision(), 0);
     let applied = to.run(&["apply", "-f", &tree]).good();
-    assert_eq!(applied.json()["documents"].as_array().map(Vec::len), Some(1010));
+    assert_eq!(applied.json()["documents"].as_array().map(Vec::len), Some(1013), "and the three types");
     assert!(applied.err.contains("1010 to write, 0 as they are"), "{}", applied.err);
     assert_eq!(to.revision(), 1, "it is one change");
 
@@ -268,6 +268,29 @@ fn the_guard_that_goes_is_shown() {
     let refused = stage.run(&["cluster", "patch", "demo-cluster-01", "-p", patch]);
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("cluster is not protected any more, changes"), "{}", refused.err);
+}
+
+#[test]
+fn what_goes_from_a_protected_cluster_needs_its_number() {
+    let stage = Stage::demo();
+    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true}"]).good();
+    let commands: [&[&str]; 3] = [
+        &["rolebinding", "unassign", "dev-readers", "--cluster", "demo-cluster-01"],
+        &["fleet", "unassign", "rolebinding", "dev-readers", "--all", "--yes"],
+        &["rolebinding", "delete", "dev-readers", "--cascade", "--yes"],
+    ];
+    for command in commands {
+        let refused = stage.run(command);
+        assert_eq!(refused.code, 4, "{command:?}: {}", refused.err);
+        assert!(refused.err.contains("1 from \"demo-cluster-01\""), "{command:?}: {}", refused.err);
+        assert!(refused.err.contains("--allow-removals"), "{command:?}: {}", refused.err);
+        let plan = stage.run(&[command, &["--dry-run", "-o", "json"]].concat()).good().json();
+        assert_eq!(plan["refused"]["removed"], 1, "{command:?}: {plan}");
+        assert_eq!(stage.run(&[command, &["--allow-removals", "0"]].concat()).code, 4, "{command:?}");
+    }
+    stage.run(&[commands[1], &["--allow-removals", "1"]].concat()).good();
+    stage.run(&["rolebinding", "assign", "dev-readers", "--cluster", "demo-cluster-01"]).good();
+    stage.run(&[commands[0], &["--allow-removals", "1"]].concat()).good();
 }
 
 #[test]

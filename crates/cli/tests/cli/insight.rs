@@ -109,5 +109,30 @@ fn inputs_status_and_problems_are_shown() {
     });
     let stage = Stage::seeded(&json!({"clusters": [cluster]}));
     assert_snapshot!("problems", stage.run(&["problems", "-o", "table"]).good().out);
-    assert_eq!(stage.run(&["status"]).json()["problems"], 1);
+    let status = stage.run(&["status"]).json();
+    assert_eq!((&status["problems"], &status["problems_by_rule"]["missing-definition"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn problems_are_filtered_and_as_many_are_shown_as_are_asked_for() {
+    let ghosts: Vec<_> = (0..7).map(|at| json!({"id": format!("ghost{at}")})).collect();
+    let cluster = |id: &str| {
+        json!({
+            "id": id, "cluster_name": id, "cluster_dns": format!("{id}.example"), "environment": "dev", "namespaces": ghosts
+        })
+    };
+    let stage = Stage::seeded(&json!({"clusters": [cluster("a"), cluster("b")]}));
+    let count = |arguments: &[&str]| {
+        let all = stage.run(&[&["problems"], arguments].concat()).json();
+        all.as_array().unwrap().len()
+    };
+    assert_eq!((count(&[]), count(&["--limit", "3"]), count(&["--id", "b"])), (14, 3, 7));
+    assert_eq!(
+        (count(&["--rule", "missing-definition", "--kind", "cluster"]), count(&["--kind", "namespace"])),
+        (14, 0)
+    );
+    let table = stage.run(&["problems", "--limit", "3", "-o", "table"]).good().out;
+    assert!(table.contains("3 of 14"), "{table}");
+    let status = stage.run(&["status", "-o", "table"]).good().out;
+    assert!(status.contains("14 (missing-definition 14)"), "{status}");
 }

@@ -60,3 +60,46 @@ fn a_question_is_answered_with_yes_or_nothing_happens() {
     settled(|| assert_snapshot!("terminal-delete", plain(&agreed.out)));
     assert_eq!(stage.revision(), 2);
 }
+
+/// Clears the screen, hides what follows, sets the title, and turns the direction of writing.
+const HOSTILE: &str = "ok\u{1b}[2J\u{1b}[8m\u{1b}]0;title\u{7}\u{9b}31m\r\u{202e}dorp\u{2066}\u{61c}";
+/// What a server takes in a document, which is no control character.
+const TURNED: &str = "ok\u{202e}dorp\u{2066}\u{61c}";
+
+/// What somebody else has written neither moves the cursor nor turns the direction of writing; programs get it as it is.
+#[test]
+fn texts_of_others_do_not_reach_a_terminal_as_commands() {
+    let stage = Stage::demo();
+    let body = serde_json::json!({"vm_image": TURNED}).to_string();
+    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", &body, "--yes"]).good();
+    stage.run(&["namespace", "create", "team", "--reason", "right \u{202e}to left"]).good();
+    for line in [
+        &["changes"][..],
+        &["changes", "-o", "wide"],
+        &["changes", "show", "2"],
+        &["cluster", "get", "demo-cluster-01", "-o", "yaml"],
+        &["cluster", "get", "demo-cluster-01", "-o", "json"],
+        &["cluster", "list", "-o", "wide"],
+        &["cluster", "get", HOSTILE],
+        &["cluster", "patch", "demo-cluster-01", "-p", &body.replace("ok", "new"), "--dry-run"],
+        &["cluster", "patch", "demo-cluster-01", "-p", &format!("{{\"environment\": {}}}", serde_json::json!(HOSTILE))],
+    ] {
+        let shown = stage.on_terminal(120, line).out;
+        let plain = anstream::adapter::strip_str(&shown).to_string();
+        assert!(!shown.contains("\u{1b}[8m") && !shown.contains("\u{1b}]0"), "{line:?}: {shown:?}");
+        let obeyed: Vec<_> = plain
+            .replace("\r\u{1b}[2K", "")
+            .chars()
+            .filter(|c| {
+                (c.is_control() && !matches!(c, '\n' | '\r'))
+                    || ('\u{202a}'..='\u{2069}').contains(c)
+                    || *c == '\u{61c}'
+            })
+            .collect();
+        assert!(obeyed.is_empty(), "{line:?}: {obeyed:?} in {shown:?}");
+    }
+    let shown = plain(&stage.on_terminal(120, &["changes"]).out);
+    assert!(shown.contains(r"right \u202eto left"), "{shown}");
+    let piped = stage.run(&["cluster", "get", "demo-cluster-01", "-o", "json"]).json();
+    assert_eq!(piped["vm_image"], TURNED);
+}

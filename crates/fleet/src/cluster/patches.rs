@@ -15,8 +15,8 @@ use crate::merge::Members;
 pub(crate) struct Patches {
     /// What is patched.
     pub(crate) name: Arc<str>,
-    /// Whether all are free names of variables, which patches of an OCI artifact must be.
-    pub(crate) are_variables: bool,
+    /// How many are no free names of variables, which patches of an OCI artifact must be. None, where they have no meaning.
+    pub(crate) not_variables: u32,
     /// Why they have no meaning, if they have none.
     pub(crate) refused: Option<Box<PatchError>>,
 }
@@ -39,23 +39,23 @@ impl<'a> Said<'a> {
 impl Patches {
     /// Adds to a cluster's text what patches come to, as more members of a JSON object: nothing, if they have no meaning.
     pub(super) fn read(name: Arc<str>, said: &Said<'_>, text: &mut String) -> Result<Self, String> {
-        let (are_variables, refused) = match Plain::of(&said.members) {
+        let (not_variables, refused) = match Plain::of(&said.members) {
             Some(plain) => plain.write(said.text, text),
             None => write_tree(said.text, text).map_err(|error| error.to_string())?,
         };
-        Ok(Self { name, are_variables, refused })
+        Ok(Self { name, not_variables, refused })
     }
 }
 
-/// Writes any patches; says whether all are free names of variables, and why they have no meaning, if they have none.
-fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(bool, Option<Box<PatchError>>)> {
+/// Writes any patches; says how many are no free names of variables, and why they have no meaning, if they have none.
+fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(u32, Option<Box<PatchError>>)> {
     let mut tree: Map = serde_json::from_str(patches)?;
     prune_nulls(&mut tree);
     let keys: Vec<_> = tree.keys().map(String::as_str).collect();
-    let are_variables = no_variables(&keys).next().is_none();
+    let not_variables = count_no_variables(&keys);
     let values = match helm::expand(&tree) {
         Ok(values) => serde_json::to_string(&values)?,
-        Err(error) => return Ok((are_variables, Some(Box::new(error)))),
+        Err(error) => return Ok((0, Some(Box::new(error)))),
     };
     text.push_str(",\"patches\":");
     // Where nothing was taken out, they say what they said.
@@ -66,7 +66,7 @@ fn write_tree(patches: &str, text: &mut String) -> serde_json::Result<(bool, Opt
     }
     text.push_str(",\"values\":");
     text.push_str(&values);
-    Ok((are_variables, None))
+    Ok((not_variables, None))
 }
 
 /// Patches whose keys need no escapes and whose values are scalars, which most are, in the order of their keys. A start reads
@@ -95,18 +95,18 @@ impl<'a> Plain<'a> {
         once.then_some(Self(all))
     }
 
-    /// Writes them; says whether all are free names of variables, and why they have no meaning, if they have none.
-    fn write(&self, patches: &str, text: &mut String) -> (bool, Option<Box<PatchError>>) {
+    /// Writes them; says how many are no free names of variables, and why they have no meaning, if they have none.
+    fn write(&self, patches: &str, text: &mut String) -> (u32, Option<Box<PatchError>>) {
         let start = text.len();
         text.push_str(",\"patches\":");
         text.push_str(patches);
         text.push_str(",\"values\":");
-        let refused = helm::write(self.0.iter().copied(), text).err();
-        if refused.is_some() {
+        if let Err(error) = helm::write(self.0.iter().copied(), text) {
             text.truncate(start);
+            return (0, Some(Box::new(error)));
         }
         let keys: Vec<_> = self.0.iter().map(|(key, _)| *key).collect();
-        (no_variables(&keys).next().is_none(), refused.map(Box::new))
+        (count_no_variables(&keys), None)
     }
 }
 
@@ -121,6 +121,10 @@ pub(crate) fn no_variables<'a>(keys: &[&'a str]) -> impl Iterator<Item = &'a str
         IDENTITY.contains(&plain.unwrap_or(key)) || plain.is_some_and(|plain| keys.contains(&plain))
     };
     keys.iter().copied().filter(move |key| !is_variable(key) || taken(key))
+}
+
+fn count_no_variables(keys: &[&str]) -> u32 {
+    u32::try_from(no_variables(keys).count()).unwrap_or(u32::MAX)
 }
 
 fn is_variable(name: &str) -> bool {

@@ -15,7 +15,11 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 use model::{Document, Registry, ResourceType, Value, dns_spelling};
 use serde::Deserialize;
 
-use super::{Cluster, ENDING, Facts, Odd, Patches, patches::Said};
+use super::{
+    Cluster, ENDING, Facts, Odd, OtherNames, Patches,
+    dns::{FORMER, RELEASED, dns_names, released_names},
+    patches::Said,
+};
 use crate::{
     Polls,
     catalogue::Version,
@@ -57,6 +61,7 @@ impl Cluster {
 #[derive(Debug)]
 struct Parts {
     identity: Identity,
+    other_names: OtherNames,
     /// Its lists of references, as they are kept.
     lists: String,
     /// What the references say, and what the patches come to.
@@ -82,6 +87,9 @@ impl Parts {
             _ => Err(format!("{name} is not a string")),
         };
         let identity = Identity::write(string("cluster_name")?, string("cluster_dns")?, string("environment")?)?;
+        let former = field(FORMER).map_or(Ok(Vec::new()), |text| dns_names(FORMER, text))?;
+        let released = field(RELEASED).map_or(Ok(Vec::new()), released_names)?;
+        let other_names = OtherNames { former, released };
         let patched = match field("patches") {
             None | Some("null") => Patched::default(),
             Some(patches) => {
@@ -101,11 +109,12 @@ impl Parts {
         let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
         let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
         let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
-        Self::of(identity, patched, lists, unread_lists, registry, names)
+        Self::of(identity, other_names, patched, lists, unread_lists, registry, names)
     }
 
     fn of(
         identity: Identity,
+        other_names: OtherNames,
         patched: Patched,
         lists: Lists,
         unread_lists: Vec<String>,
@@ -118,15 +127,16 @@ impl Parts {
         // To collect them would take over the memory of the pairs, which is larger.
         let mut patches = Vec::with_capacity(all.len());
         patches.extend(all.into_iter().map(|(patches, _)| patches));
-        Ok(Self { identity, lists, said, patches, odd })
+        Ok(Self { identity, other_names, lists, said, patches, odd })
     }
 
     fn into_cluster(self, document: &Document, polls: Polls) -> Result<Cluster, String> {
         let number = |at: usize| u32::try_from(at).map_err(|_| "the document is too large".to_owned());
         let range = |range: Range<usize>| Ok::<_, String>(number(range.start)?..number(range.end)?);
-        let Self { identity: Identity { mut text, ending, dns }, lists, said, patches, odd } = self;
+        let Self { identity: Identity { mut text, ending, dns }, other_names, lists, said, patches, odd } = self;
         let start = text.len();
         text.extend([&*lists, &*said]);
+        let has_other_names = !other_names.former.is_empty() || !other_names.released.is_empty();
         let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
         let facts = Facts {
             document: document.packed(),
@@ -134,6 +144,7 @@ impl Parts {
             ending: number(ending)?,
             lists: range(start..start + lists.len())?,
             dns: range(dns)?,
+            other_names: has_other_names.then(|| Box::new(other_names)),
             patches: patches.into(),
             odd: is_odd.then(|| Box::new(odd)),
             version: Version::new(),
@@ -201,8 +212,10 @@ impl Patched {
             let read = Patches::read(names.patched(&name), &said, &mut text)?;
             all.push((read, start..text.len()));
         }
-        // Of several of one name the last one is found.
+        // Of several of one name the last one counts.
+        all.reverse();
         all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        all.dedup_by(|(later, _), (first, _)| later.name == first.name);
         Ok(Self { all, text })
     }
 }

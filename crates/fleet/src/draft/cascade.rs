@@ -16,25 +16,25 @@ impl Draft<'_> {
             known.extend(self.fleet.patching(id.as_str()).map(|cluster| cluster.id().clone()));
         }
         for cluster in self.candidates(clusters, known) {
-            let Ok(mut fields) = self.fields(clusters, &cluster) else { continue };
+            let Some(mut fields) = self.fields_if_there(clusters, &cluster)? else { continue };
             let referred = drop_item(&mut fields, &ty.list, |item| item["id"] == id.as_str());
             let patches = fields.get_mut("patches").filter(|_| ty.patchable).and_then(Value::as_object_mut);
             let patched = patches.is_some_and(|patches| patches.shift_remove(id.as_str()).is_some());
             if referred || patched {
                 by.push(format!("{}/{cluster}", clusters.kind));
                 if cascade {
-                    self.put(clusters, &cluster, fields);
+                    self.put(clusters, &cluster, fields)?;
                 }
             }
         }
         if let Some(field) = &ty.ordered_by {
             let all = self.fleet.documents(ty).map(|document| document.id.clone()).collect();
             for dependant in self.candidates(ty, all) {
-                let Ok(mut fields) = self.fields(ty, &dependant) else { continue };
+                let Some(mut fields) = self.fields_if_there(ty, &dependant)? else { continue };
                 if dependant != *id && drop_item(&mut fields, field, |item| item == id.as_str()) {
                     by.push(format!("{}/{dependant}", ty.kind));
                     if cascade {
-                        self.put(ty, &dependant, fields);
+                        self.put(ty, &dependant, fields)?;
                     }
                 }
             }
@@ -46,9 +46,19 @@ impl Draft<'_> {
         }
     }
 
+    /// The fields of a document, if it is in force. One that cannot be read may refer to anything: that is an error.
+    fn fields_if_there(&self, ty: &ResourceType, id: &Id) -> Result<Option<Map>, EditError> {
+        match self.fields(ty, id) {
+            Err(EditError::NotFound { .. } | EditError::Decommissioned(_)) => Ok(None),
+            fields => fields.map(Some),
+        }
+    }
+
     /// Documents of the snapshot, and those that this draft writes.
     fn candidates(&self, ty: &ResourceType, mut known: BTreeSet<Id>) -> BTreeSet<Id> {
-        known.extend(self.edits.keys().filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()));
+        known.extend(
+            self.edits.keys().chain(self.open.keys()).filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()),
+        );
         known
     }
 }

@@ -1,13 +1,14 @@
 //! What operators do most: give a cluster something, take it away, patch it, bring it back. Each touches its own part
 //! of the cluster's document, so that two tools never rewrite one list.
 
-use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value};
+use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value, limits::Size};
 use serde_json::json;
 
-use super::{Draft, EditError};
+use super::{Draft, EditError, open::Cost};
+use crate::Cluster;
 
 impl<'a> Draft<'a> {
-    fn clusters(&self) -> Result<&'a ResourceType, EditError> {
+    pub(super) fn clusters(&self) -> Result<&'a ResourceType, EditError> {
         let clusters = self.fleet.registry().by_kind(ResourceType::CLUSTER);
         clusters.ok_or_else(|| FieldError::new("", "type", "there is no cluster type").into())
     }
@@ -17,15 +18,19 @@ impl<'a> Draft<'a> {
         &mut self,
         cluster: &Id,
         about: (&Kind, &Id),
+        growth: usize,
         change: impl FnOnce(&mut Map) -> bool,
     ) -> Result<(), EditError> {
         let clusters = self.clusters()?;
-        let mut fields = self.fields(clusters, cluster)?;
-        if !change(&mut fields) {
-            return Err(EditError::NotFound { kind: about.0.clone(), id: about.1.clone() });
-        }
-        self.put(clusters, cluster, fields);
-        Ok(())
+        let missing = || EditError::NotFound { kind: about.0.clone(), id: about.1.clone() };
+        self.edit_open(
+            clusters,
+            cluster,
+            (Cost::Items, growth),
+            |fields| {
+                if change(fields) { Ok(()) } else { Err(missing()) }
+            },
+        )
     }
 
     /// Lets a cluster refer to a definition, or changes what it says about it.
@@ -36,7 +41,8 @@ impl<'a> Draft<'a> {
         let mut item = Map::new();
         item.insert("id".to_owned(), json!(id));
         item.extend(reference);
-        self.edit_cluster(cluster, (&ty.kind, id), |fields| {
+        let growth = written_size(&item);
+        self.edit_cluster(cluster, (&ty.kind, id), growth, |fields| {
             let Value::Array(items) = fields.entry(ty.list.clone()).or_insert_with(|| json!([])) else { return false };
             match items.iter_mut().find(|known| known["id"] == id.as_str()) {
                 Some(known) => *known = Value::Object(item),
@@ -48,7 +54,7 @@ impl<'a> Draft<'a> {
 
     /// Ends a cluster's reference to a definition. Its patches stay, for the day it comes back.
     pub fn unassign(&mut self, cluster: &Id, ty: &ResourceType, id: &Id) -> Result<(), EditError> {
-        self.edit_cluster(cluster, (&ty.kind, id), |fields| {
+        self.edit_cluster(cluster, (&ty.kind, id), 0, |fields| {
             let Some(Value::Array(items)) = fields.get_mut(&ty.list) else { return false };
             let before = items.len();
             items.retain(|item| item["id"] != id.as_str());
@@ -58,7 +64,8 @@ impl<'a> Draft<'a> {
 
     /// Makes these the patches of a component on a cluster.
     pub fn set_patches(&mut self, cluster: &Id, component: &Id, patches: Map) -> Result<(), EditError> {
-        self.edit_cluster(cluster, (&Kind::from("patch"), component), |fields| {
+        let growth = written_size(&patches);
+        self.edit_cluster(cluster, (&Kind::from("patch"), component), growth, |fields| {
             let Value::Object(all) = fields.entry("patches").or_insert_with(|| json!({})) else { return false };
             all.insert(component.to_string(), Value::Object(patches));
             true
@@ -73,7 +80,7 @@ impl<'a> Draft<'a> {
 
     /// Takes all patches of a component on a cluster away.
     pub fn remove_patches(&mut self, cluster: &Id, component: &Id) -> Result<(), EditError> {
-        self.edit_cluster(cluster, (&Kind::from("patch"), component), |fields| {
+        self.edit_cluster(cluster, (&Kind::from("patch"), component), 0, |fields| {
             let all = fields.get_mut("patches").and_then(Value::as_object_mut);
             all.is_some_and(|all| all.shift_remove(component.as_str()).is_some())
         })
@@ -86,9 +93,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Forgets a decommissioned cluster: its name is unknown again.
+    /// Forgets a decommissioned cluster: its name is unknown again. A cluster that was in force before this draft is not
+    /// forgotten with it: one change would take its names away and no plan would show it.
     pub fn purge(&mut self, cluster: &Id) -> Result<(), EditError> {
         self.tombstone(cluster)?;
+        if self.fleet.cluster(cluster).is_some_and(Cluster::is_live) {
+            return Err(EditError::NotDecommissioned(cluster.clone()));
+        }
         self.write(self.clusters()?, cluster, Op::Remove);
         Ok(())
     }
@@ -101,4 +112,9 @@ impl<'a> Draft<'a> {
             Some(Op::Remove) | None => Err(EditError::NotFound { kind: clusters.kind.clone(), id: cluster.clone() }),
         }
     }
+}
+
+/// About the bytes of fields that are written into a document.
+fn written_size(fields: &Map) -> usize {
+    fields.iter().map(|(name, value)| name.len() + 4 + Size::of(value).bytes).sum()
 }

@@ -20,7 +20,7 @@ use crate::{
     Cluster, Polls,
     cluster::Names,
     cores::{cores, on_all_cores},
-    problems,
+    problems::{Counts, check_cluster},
     slots::{Place, Slots},
 };
 
@@ -105,8 +105,11 @@ impl Snapshot {
                 }
             }
         });
-        let Index { clusters, by_id, by_dns, holders, patching, waiting } = index;
+        let Index { clusters, by_id, by_dns, holders, patching, renamed, waiting } = index;
         (self.clusters, self.by_id, self.by_dns) = (clusters, by_id, by_dns);
+        for cluster in &renamed {
+            self.note_released(None, Some(cluster));
+        }
         for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
             for (definition, places) in (0..).zip(holders) {
                 catalogue.hold_all(definition, set(&places));
@@ -118,15 +121,18 @@ impl Snapshot {
         others.into_iter().chain(clusters).try_for_each(|document| self.put(document, &mut Touched::Known))
     }
 
-    /// Finds the problems of all documents.
+    /// Counts the problems of all documents.
     fn examine_all(&mut self) {
         let others = self.all_documents().filter(|document| !is_cluster(document));
-        self.examine(others.map(|document| (document.kind.clone(), document.id.clone())).collect());
-        let found = on_all_cores(self.clusters().collect(), |cluster| problems::of_cluster(self, cluster));
-        for problems in found {
-            if let Some(first) = problems.first() {
-                self.problems.insert((first.kind.clone(), first.id.clone()), problems.into());
-            }
+        let keys = others.map(|document| (document.kind.clone(), document.id.clone())).collect();
+        self.examine(Touched::These { keys, reordered: self.registry.definitions().map(|ty| ty.position).collect() });
+        let counted = on_all_cores(self.clusters().cloned().collect(), |cluster| {
+            let mut counts = Counts::default();
+            check_cluster(self, &cluster, &mut counts);
+            (cluster, counts)
+        });
+        for (cluster, counts) in counted.into_iter().filter(|(_, counts)| !counts.is_empty()) {
+            self.problems.set((cluster.document.kind.clone(), cluster.id().clone()), counts);
         }
     }
 }
@@ -148,6 +154,8 @@ struct Index {
     /// Who refers to what, by the type's position and the definition's place.
     holders: Vec<Vec<Vec<Place>>>,
     patching: HashMap<Arc<str>, Vec<Place>, RandomState>,
+    /// Clusters that have, or had, more than one name.
+    renamed: Vec<Cluster>,
     /// What has to be read once everything else is there.
     waiting: Vec<Document>,
 }
@@ -160,6 +168,7 @@ impl Index {
             by_dns: ByDns::default(),
             holders: vec![Vec::new(); types],
             patching: HashMap::default(),
+            renamed: Vec::new(),
             waiting: Vec::new(),
         }
     }
@@ -170,9 +179,14 @@ impl Index {
             Ok(cluster) => return self.waiting.push(cluster.document.clone()),
             Err(document) => return self.waiting.push(document),
         };
+        if !cluster.has_one_name() {
+            self.renamed.push(cluster.clone());
+        }
         let place = self.clusters.insert(cluster.clone());
         self.by_id.insert(cluster.id().clone(), place);
-        self.by_dns.claim(cluster.dns(), cluster.id(), Some(&cluster));
+        for dns in cluster.dns_names() {
+            self.by_dns.claim(dns, cluster.id(), Some(&cluster));
+        }
         for (position, holders) in self.holders.iter_mut().enumerate() {
             for definition in cluster.places(position) {
                 let at = definition as usize;

@@ -24,20 +24,20 @@ pub(super) struct Names {
 const SHARE: usize = 32;
 const FEW: usize = 64;
 
-/// The clusters that claim DNS names of one hash, in the order of their ids. That is one name, by all odds; and of it one live
-/// cluster at most, if all is well, and any number of tombstones.
+/// The clusters that claim DNS names of one hash, now or as a former name, in the order of their ids. That is one name, by all
+/// odds; and of it one live cluster at most, if all is well, and any number of tombstones.
 type Claims = Arc<[Cluster]>;
 
 impl Names {
     /// The clusters that claim a name, live or not, in the order of their ids.
     pub(super) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        self.alike(self.hash(dns)).iter().filter(move |cluster| cluster.dns() == dns)
+        self.alike(self.hash(dns)).iter().filter(move |cluster| cluster.answers_to(dns))
     }
 
     /// Notes which cluster of an id claims a name, or that none does any longer.
     pub(super) fn claim(&mut self, dns: &str, id: &Id, cluster: Option<&Cluster>) {
         let hash = self.hash(dns);
-        let others = self.alike(hash).iter().filter(|known| known.id() != id || known.dns() != dns);
+        let others = self.alike(hash).iter().filter(|known| known.id() != id || !known.answers_to(dns));
         let mut all: Vec<_> = others.chain(cluster).cloned().collect();
         all.sort_unstable_by(|one, other| one.id().cmp(other.id()));
         // A table that nobody else has is still in the making.

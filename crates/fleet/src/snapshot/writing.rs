@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Change, Document, Id, Kind, ResourceType, State};
+use model::{Change, Document, Id, Kind, ResourceType, State, TypeRecord};
 use roaring::RoaringBitmap;
 
 use super::{Snapshot, SnapshotError, loading::Seen};
 use crate::{
-    Cluster, Definition, Polls, Problem, Rule,
+    Cluster, Definition, Polls, Rule,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
     cores::{FEW, beside_polls},
-    problems,
+    problems::{Counts, check_document},
     slots::Place,
 };
 
@@ -19,23 +19,29 @@ use crate::{
 pub(super) enum Touched {
     /// That is known without being told.
     Known,
-    /// These.
-    These(Keys),
+    /// These, and all definitions of types, by their positions, in which one came, went or depends on others than before.
+    These { keys: Keys, reordered: BTreeSet<usize> },
 }
 
 /// Names of documents.
-pub(super) type Keys = BTreeSet<(Kind, Id)>;
+pub(crate) type Keys = BTreeSet<(Kind, Id)>;
 
 impl Touched {
     fn document(&mut self, kind: &Kind, id: &Id) {
-        if let Self::These(keys) = self {
+        if let Self::These { keys, .. } = self {
             keys.insert((kind.clone(), id.clone()));
         }
     }
 
     fn clusters<'a>(&mut self, clusters: impl Iterator<Item = &'a Cluster>) {
-        if let Self::These(keys) = self {
+        if let Self::These { keys, .. } = self {
             keys.extend(clusters.map(|it| (it.document.kind.clone(), it.id().clone())));
+        }
+    }
+
+    fn reordered(&mut self, ty: &ResourceType) {
+        if let Self::These { reordered, .. } = self {
+            reordered.insert(ty.position);
         }
     }
 
@@ -48,23 +54,27 @@ impl Touched {
 impl Snapshot {
     /// The fleet after a change.
     pub fn apply(&self, change: &Change) -> Result<Self, SnapshotError> {
+        self.apply_and_examine(change).map(|(next, _)| next)
+    }
+
+    /// The same, and the documents that may have other problems than before: of all others the problems are the same.
+    pub(crate) fn apply_and_examine(&self, change: &Change) -> Result<(Self, Keys), SnapshotError> {
         if change.revision != self.point.revision.next() || change.parent != self.point.digest {
             return Err(SnapshotError::OutOfOrder { snapshot: self.point, change: change.revision });
         }
         let mut next = self.clone();
         next.point = self.point.after(change);
-        let mut touched = Touched::These(Keys::new());
+        let mut touched = Touched::These { keys: Keys::new(), reordered: BTreeSet::new() };
         for (write, cluster) in change.writes.iter().zip(self.read_ahead(change)) {
             match (write.document(change.revision), cluster) {
                 (Some(_), Some(cluster)) => next.put_cluster(cluster, &mut touched),
                 (Some(document), None) => next.put(document, &mut touched)?,
+                (None, _) if write.kind.as_str() == TypeRecord::KIND => next.put_type(&write.id, None)?,
                 (None, _) => next.remove(&write.kind, &write.id, &mut touched),
             }
         }
-        if let Touched::These(keys) = touched {
-            next.examine(keys);
-        }
-        Ok(next)
+        let examined = next.examine(touched);
+        Ok((next, examined))
     }
 
     pub(super) fn put(&mut self, document: Document, touched: &mut Touched) -> Result<(), SnapshotError> {
@@ -83,16 +93,28 @@ impl Snapshot {
             Some(ty) => {
                 let definition = Arc::new(Definition::read(document, ty)?);
                 let known = self.catalogues[ty.position].define(&id, Some(definition.clone()));
+                if known.is_none() {
+                    self.renew_missing(&id);
+                }
                 if known.is_none_or(|known| !known.is_ordered_as(&definition)) {
                     self.touch_referrers(ty, &id, touched);
                 }
             }
+            None if kind.as_str() == TypeRecord::KIND => return self.put_type(&id, Some(document)),
             None => {
-                self.strangers.insert((kind.clone(), id.clone()), Arc::new(document.packed()));
+                self.strangers.insert((id.clone(), kind.clone()), Arc::new(document.packed()));
                 self.renew();
             }
         }
         touched.document(&kind, &id);
+        Ok(())
+    }
+
+    /// Takes in the record of a resource type, or lets go of it.
+    fn put_type(&mut self, id: &Id, document: Option<Document>) -> Result<(), SnapshotError> {
+        let registry = self.registry.clone();
+        self.types.put(id, document, &registry)?;
+        self.renew();
         Ok(())
     }
 
@@ -106,18 +128,21 @@ impl Snapshot {
         let known = self.by_id.get(&id).copied();
         let was = known.and_then(|place| self.clusters.get(place)).cloned();
         let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
-        self.by_dns.claim(cluster.dns(), &id, Some(&cluster));
-        if let Some(was) = was.as_ref().filter(|was| was.dns() != cluster.dns()) {
-            self.by_dns.claim(was.dns(), &id, None);
+        for dns in cluster.dns_names() {
+            self.by_dns.claim(dns, &id, Some(&cluster));
         }
+        for dns in was.iter().flat_map(Cluster::dns_names).filter(|dns| !cluster.answers_to(dns)) {
+            self.by_dns.claim(dns, &id, None);
+        }
+        self.note_released(was.as_ref(), Some(&cluster));
         self.link(place, was.as_ref(), Some(&cluster));
         if let Some(was) = was {
             self.clusters.replace(place, cluster.clone());
-            touched.others(&id, self.live_claims(was.dns()));
+            was.dns_names().for_each(|dns| touched.others(&id, self.live_claims(dns)));
         } else {
             self.by_id.insert(id.clone(), place);
         }
-        touched.others(&id, self.live_claims(cluster.dns()));
+        cluster.dns_names().for_each(|dns| touched.others(&id, self.live_claims(dns)));
         touched.document(&cluster.document.kind, &id);
     }
 
@@ -143,18 +168,20 @@ impl Snapshot {
                 if let Some(place) = self.by_id.remove(id)
                     && let Some(cluster) = self.clusters.get(place).cloned()
                 {
-                    self.by_dns.claim(cluster.dns(), id, None);
+                    cluster.dns_names().for_each(|dns| self.by_dns.claim(dns, id, None));
+                    self.note_released(Some(&cluster), None);
                     self.link(place, Some(&cluster), None);
                     self.clusters.remove(place);
-                    touched.clusters(self.live_claims(cluster.dns()));
+                    cluster.dns_names().for_each(|dns| touched.clusters(self.live_claims(dns)));
                 }
             }
             Some(ty) => {
                 self.catalogues[ty.position].define(id, None);
+                self.renew_missing(id);
                 self.touch_referrers(ty, id, touched);
             }
             None => {
-                self.strangers.remove(&(kind.clone(), id.clone()));
+                self.strangers.remove(&(id.clone(), kind.clone()));
                 self.renew();
             }
         }
@@ -201,55 +228,51 @@ impl Snapshot {
         self.catalogues.iter_mut().for_each(|catalogue| catalogue.version = Version::new());
     }
 
+    /// Lets no answer be taken for one of before where lists refer to an id that is not defined: whether it is defined as
+    /// another kind makes a difference there.
+    fn renew_missing(&mut self, id: &Id) {
+        let is_missing =
+            |catalogue: &&mut Catalogue| catalogue.find(id.as_str()).is_some_and(|it| it.definition.is_none());
+        self.catalogues.iter_mut().filter(is_missing).for_each(|catalogue| catalogue.version = Version::new());
+    }
+
     /// A definition came, went or moved in the order: whoever refers to it or patches it may have one problem more or
     /// less.
     fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut Touched) {
+        touched.reordered(ty);
         touched.clusters(self.holders(ty, id));
         if ty.patchable {
             touched.clusters(self.patching(id.as_str()));
         }
     }
 
-    /// Finds the problems of documents anew.
-    pub(super) fn examine(&mut self, mut keys: Keys) {
-        // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
+    /// Counts the problems of documents anew; answers which documents these were.
+    pub(super) fn examine(&mut self, touched: Touched) -> Keys {
+        let Touched::These { mut keys, reordered } = touched else { return Keys::new() };
         let registry = self.registry.clone();
-        for ty in registry.definitions().filter(|ty| ty.ordered_by.is_some()) {
-            if keys.iter().any(|(kind, _)| *kind == ty.kind) {
-                let all = self.catalogues[ty.position].definitions();
-                keys.extend(all.map(|definition| (ty.kind.clone(), definition.document.id.clone())));
-                self.catalogues[ty.position].circular = false;
+        // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
+        let reordered: Vec<_> =
+            registry.definitions().filter(|ty| ty.ordered_by.is_some() && reordered.contains(&ty.position)).collect();
+        for ty in &reordered {
+            let all = self.catalogues[ty.position].definitions();
+            keys.extend(all.map(|definition| (ty.kind.clone(), definition.document.id.clone())));
+        }
+        let counted = beside_polls(keys.iter().collect(), |key: &(Kind, Id)| {
+            let mut counts = Counts::default();
+            if let Some(document) = self.document_of_kind(&key.0, &key.1) {
+                check_document(self, document, &mut counts);
             }
-        }
-        let is_cluster = |kind: &Kind| registry.by_kind(kind.as_str()).is_some_and(ResourceType::is_cluster);
-        let (clusters, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(kind, _)| is_cluster(kind));
-        let of_clusters = beside_polls(clusters, |key| {
-            let found = self.cluster(&key.1).map(|it| problems::of_cluster(self, it));
-            (key, found)
+            (key, counts)
         });
-        for (key, found) in of_clusters {
-            self.note_problems(key, found);
+        for ty in reordered {
+            let is_circular =
+                |(key, counts): &(&(Kind, Id), Counts)| key.0 == ty.kind && counts.of(Rule::DependencyCycle) > 0;
+            self.catalogues[ty.position].circular = counted.iter().any(is_circular);
         }
-        for key in others {
-            let (kind, id) = &key;
-            let found = match registry.by_kind(kind.as_str()) {
-                Some(ty) => {
-                    let found = self.definition(ty, id).map(|it| problems::of_definition(self, it));
-                    let is_circle = |problem: &Problem| problem.rule == Rule::DependencyCycle;
-                    self.catalogues[ty.position].circular |= found.iter().flatten().any(is_circle);
-                    found
-                }
-                None => self.strangers.get(&key).map(|it| vec![problems::of_stranger(it)]),
-            };
-            self.note_problems(key, found);
+        for (key, counts) in counted {
+            self.problems.set(key.clone(), counts);
         }
-    }
-
-    fn note_problems(&mut self, key: (Kind, Id), found: Option<Vec<Problem>>) {
-        match found {
-            Some(found) if !found.is_empty() => drop(self.problems.insert(key, found.into())),
-            _ => drop(self.problems.remove(&key)),
-        }
+        keys
     }
 }
 

@@ -1,6 +1,6 @@
 //! The merge and the shapes of its answers.
 
-use fleet::{Empty, Refusal};
+use fleet::{Empty, Part, Refusal};
 use model::Value;
 use serde_json::json;
 
@@ -154,15 +154,15 @@ fn the_clusters_themselves_are_listed_without_the_decommissioned() {
     let fleet = after(&fleet, &json!({"clusters": {"b": cluster("b.example", &json!({"node_count": 3}))}}));
     let fleet = after(&fleet, &json!({"clusters": {"us-east-prod-01": [example()["clusters"]["us-east-prod-01"]]}}));
     let ty = fleet.registry().by_kind("cluster").unwrap();
-    let body = fleet.cluster_inputs(ty, Empty::Bare).unwrap();
+    let body = fleet.cluster_inputs(ty, &Part::default(), Empty::Bare).unwrap();
     assert_eq!(
         serde_json::from_slice::<Value>(body.as_ref()).unwrap(),
         json!({"inputs": [{"id": "b", "cluster_name": "b", "cluster_dns": "b.example", "environment": "dev"}]})
     );
     let fleet = after(&fleet, &json!({"clusters": {"b": [cluster("b.example", &json!({}))]}}));
-    assert_eq!(fleet.cluster_inputs(ty, Empty::Bare).unwrap().as_ref(), br#"{"inputs":[]}"#);
+    assert_eq!(fleet.cluster_inputs(ty, &Part::default(), Empty::Bare).unwrap().as_ref(), br#"{"inputs":[]}"#);
     assert_eq!(
-        fleet.cluster_inputs(ty, Empty::Explicit).unwrap().as_ref(),
+        fleet.cluster_inputs(ty, &Part::default(), Empty::Explicit).unwrap().as_ref(),
         br#"{"inputs":[{"id":"none","none":true}]}"#
     );
 }
@@ -171,7 +171,7 @@ fn the_clusters_themselves_are_listed_without_the_decommissioned() {
 fn a_blank_fleet_is_not_an_empty_list() {
     let fleet = fleet_of(&json!({}));
     let ty = fleet.registry().by_kind("cluster").unwrap();
-    assert!(matches!(fleet.cluster_inputs(ty, Empty::Bare), Err(Refusal::BlankFleet)));
+    assert!(matches!(fleet.cluster_inputs(ty, &Part::default(), Empty::Bare), Err(Refusal::BlankFleet)));
 }
 
 #[test]

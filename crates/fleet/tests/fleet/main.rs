@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
+mod gzip;
 mod laws;
 mod pictures;
+mod problems;
 
 use std::sync::{Arc, LazyLock};
 

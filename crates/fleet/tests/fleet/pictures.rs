@@ -74,7 +74,7 @@ fn a_missing_definition_is_passed_over_and_shown_until_it_is_there() {
         "clusters": {"demo": cluster("demo.example", &json!({"namespaces": [{"id": "ghost"}, {"id": "a"}]}))}
     }));
     assert_eq!(poll(&fleet, "demo.example", "namespaces").unwrap()["inputs"].as_array().unwrap().len(), 1);
-    let told: Vec<_> = fleet.problems().map(ToString::to_string).collect();
+    let told: Vec<_> = fleet.problems().map(|problem| problem.to_string()).collect();
     assert_eq!(
         told,
         [
@@ -116,7 +116,7 @@ fn what_flux_would_choke_on_is_refused() {
     let fleet = fleet_of(&component_of(json!({"a..b": "1"})));
     let refusal = poll(&fleet, "demo.example", "platform-components").unwrap_err();
     assert!(matches!(refusal, Refusal::Patch { .. }), "{refusal}");
-    assert_eq!(fleet.problems().map(|problem| problem.pointer.as_str()).collect::<Vec<_>>(), ["/patches/app/a..b"]);
+    assert_eq!(fleet.problems().map(|problem| problem.pointer).collect::<Vec<_>>(), ["/patches/app/a..b"]);
     assert!(poll(&fleet, "demo.example", "namespaces").is_ok(), "other types of the cluster are answered");
 
     let twice = cluster("demo.example", &json!({"namespaces": [{"id": "a"}, {"id": "a"}]}));
@@ -214,7 +214,8 @@ fn a_large_fleet_is_read_on_all_cores_and_is_the_same() {
     let ty = applied.registry().by_path("namespaces").unwrap();
     for at in 0..CLUSTERS {
         let dns = format!("c{at}.example");
-        assert_eq!(poll(&applied, &dns, "namespaces").unwrap(), poll(&loaded, &dns, "namespaces").unwrap());
+        let answer = |fleet: &Snapshot| poll(fleet, &dns, "namespaces").map_err(|refusal| refusal.to_string());
+        assert_eq!(answer(&applied), answer(&loaded));
     }
     for id in (0..40).map(|n| model::Id::parse(&format!("n{n}")).unwrap()) {
         let referrers = |fleet: &Snapshot| fleet.referrers(ty, &id).cloned().collect::<std::collections::BTreeSet<_>>();
@@ -231,7 +232,11 @@ fn what_an_answer_is_made_of_has_a_stamp() {
                      "two": cluster("two.example", &json!({}))}
     }));
     let stamp = |fleet: &Snapshot| {
-        fleet.stamp(fleet.cluster_at("one.example").unwrap(), fleet.registry().by_path("namespaces").unwrap())
+        fleet.stamp(
+            fleet.cluster_at("one.example").unwrap(),
+            fleet.registry().by_path("namespaces").unwrap(),
+            Empty::Bare,
+        )
     };
     let before = stamp(&fleet);
     let elsewhere = after(&fleet, &json!({"clusters": {"two": cluster("two.example", &json!({"namespaces": []}))}}));
@@ -340,4 +345,24 @@ fn a_name_leads_to_the_cluster_as_it_is_now() {
     assert!(matches!(poll(&back, "one.example", "namespaces"), Err(Refusal::AmbiguousDns(_))), "two claim it");
     let loaded = Snapshot::load(BUILT_IN.clone(), *back.point(), back.all_documents().cloned()).unwrap();
     assert!(matches!(poll(&loaded, "one.example", "namespaces"), Err(Refusal::AmbiguousDns(_))), "and after a start");
+}
+
+#[test]
+fn references_that_yield_nothing_are_refused_and_an_id_of_another_kind_is_named() {
+    let list = json!({"namespaces": [{"id": "a"}, {"id": "b"}]});
+    let fleet = fleet_of(&json!({"clusters": {"one": cluster("one.example", &list)}}));
+    let code = |fleet: &Snapshot| poll(fleet, "one.example", "namespaces").map_err(|refusal| refusal.code());
+    assert_eq!(code(&fleet), Err("no-definitions"));
+    let one_of_two = after(&fleet, &json!({"namespaces": {"a": {}}}));
+    assert_eq!(code(&one_of_two).unwrap()["inputs"].as_array().unwrap().len(), 1, "as the specification says");
+
+    // Compressed answers too: what is not this type's makes a difference where an id is missing.
+    let ty = one_of_two.registry().by_path("namespaces").unwrap();
+    let stamp = |fleet: &Snapshot| fleet.stamp(fleet.cluster_at("one.example").unwrap(), ty, Empty::Bare);
+    let elsewhere = after(&one_of_two, &json!({"rolebindings": {"b": {"role": "view", "subjects": []}}}));
+    assert_eq!(code(&elsewhere), Err("unread-definition"));
+    assert_ne!(stamp(&one_of_two), stamp(&elsewhere));
+    let back = after(&elsewhere, &json!({"rolebindings": {"b": false}}));
+    assert_eq!(code(&back), code(&one_of_two));
+    assert_ne!(stamp(&elsewhere), stamp(&back));
 }

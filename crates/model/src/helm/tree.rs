@@ -9,7 +9,7 @@ use super::{
     PatchError,
     path::{self, Step},
 };
-use crate::Value;
+use crate::{Value, limits::ELEMENTS};
 
 /// The members of an object, in the order in which they came.
 pub(super) type Members<'a, T> = IndexMap<Cow<'a, str>, Node<'a, T>, RandomState>;
@@ -26,12 +26,14 @@ pub(super) enum Node<'a, T> {
 /// Puts values at the ends of their paths.
 pub(super) fn grow<'a, T>(patches: impl Iterator<Item = (&'a str, Node<'a, T>)>) -> Result<Members<'a, T>, PatchError> {
     let (mut members, mut steps) = (Members::default(), Vec::new());
+    // A path of ten bytes can ask for a list of 65,536 items.
+    let mut left = ELEMENTS;
     for (key, value) in patches {
         let refuse = |rule| PatchError { key: key.to_owned(), rule };
         path::parse(key, &mut steps).map_err(refuse)?;
         let mut steps = steps.drain(..);
         if let Some(Step::Key(root)) = steps.next() {
-            *reach(member(&mut members, root), steps).map_err(refuse)? = value;
+            *reach(member(&mut members, root), steps, &mut left).map_err(refuse)? = value;
         }
     }
     Ok(members)
@@ -41,7 +43,9 @@ pub(super) fn grow<'a, T>(patches: impl Iterator<Item = (&'a str, Node<'a, T>)>)
 fn reach<'n, 'a, T>(
     mut place: &'n mut Node<'a, T>,
     path: impl Iterator<Item = Step<'a>>,
+    left: &mut usize,
 ) -> Result<&'n mut Node<'a, T>, &'static str> {
+    const TOO_MANY: &str = "the indexes of all patches together make lists of too many items";
     const CONFLICT: &str = "another patch puts a value of another shape on this path";
     for step in path {
         if let Node::Nothing = place {
@@ -54,6 +58,7 @@ fn reach<'n, 'a, T>(
             (Node::Object(members), Step::Key(key)) => member(members, key),
             (Node::List(items), Step::Index(index)) => {
                 if items.len() <= index {
+                    *left = left.checked_sub(index + 1 - items.len()).ok_or(TOO_MANY)?;
                     items.resize_with(index + 1, || Node::Nothing);
                 }
                 &mut items[index]

@@ -1,27 +1,141 @@
-//! JSON that says everything once.
+//! JSON that says everything once, and no more than a server can take.
+//!
+//! Depth and number of values are counted while a text is read: before there is a tree that is too deep to walk, or a list
+//! that takes a hundred times the memory of its text.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{Map, Value};
+use super::{Map, Value, pointer};
+use crate::{
+    FieldError,
+    excerpt::Excerpt,
+    limits::{BYTES_RULE, DEPTH, DEPTH_RULE, ELEMENTS_RULE, WRAPPERS},
+};
 
-/// A value of a text in which no object says one thing twice: JSON allows it, and one of the two would be lost.
+/// A value of a text in which no object says one thing twice: JSON allows it, and one of the two would be lost. Its depth is
+/// bounded.
 #[derive(Debug)]
 pub struct Unambiguous(pub Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UnambiguousVisitor).map(Self)
+        let count = Count::of(usize::MAX, None);
+        Reader { levels: DEPTH + WRAPPERS, count: &count }.deserialize(deserializer).map(Self)
     }
 }
 
-struct UnambiguousVisitor;
+/// How much one item of a list in the outermost object may hold: one write of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemLimits {
+    /// Bytes of its names and texts, and one or two for every value: never more than its compact JSON has.
+    pub bytes: usize,
+    /// Values.
+    pub elements: usize,
+}
 
-impl<'de> Visitor<'de> for UnambiguousVisitor {
+/// Reads a text with at most so many values, all together and in each item.
+pub fn read_json(text: &[u8], elements: usize, items: Option<ItemLimits>) -> Result<Value, FieldError> {
+    let count = Count::of(elements, items);
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let mut track = serde_path_to_error::Track::new();
+    let reader = Reader { levels: DEPTH + WRAPPERS, count: &count };
+    let value = reader.deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track)).map_err(|error| {
+        let rule = count.broken.get().unwrap_or("json");
+        FieldError::new(pointer(&track.path()), rule, error.to_string())
+    })?;
+    json.end().map_err(|error| FieldError::new("", "json", error.to_string()))?;
+    Ok(value)
+}
+
+/// Levels around an item: the outermost object, and a list in it.
+const AROUND_ITEM: usize = 2;
+
+/// What may still come, and which limit was broken.
+struct Count {
+    left: Cell<usize>,
+    items: Option<ItemLimits>,
+    /// What may still come of the item that is being read.
+    item: Cell<ItemLimits>,
+    broken: Cell<Option<&'static str>>,
+}
+
+impl Count {
+    fn of(elements: usize, items: Option<ItemLimits>) -> Self {
+        let item = Cell::new(ItemLimits { bytes: usize::MAX, elements: usize::MAX });
+        Self { left: Cell::new(elements), items, item, broken: Cell::new(None) }
+    }
+
+    fn refuse<E: serde::de::Error>(&self, rule: &'static str, message: impl fmt::Display) -> E {
+        self.broken.set(Some(rule));
+        E::custom(message)
+    }
+
+    /// An item, or what stands beside or around items, begins.
+    fn begin_item(&self) {
+        if let Some(items) = self.items {
+            self.item.set(items);
+        }
+    }
+
+    fn value<E: serde::de::Error>(&self) -> Result<(), E> {
+        let refuse = || self.refuse(ELEMENTS_RULE, "there are too many values");
+        self.left.set(self.left.get().checked_sub(1).ok_or_else(refuse)?);
+        let item = self.item.get();
+        let elements = item.elements.checked_sub(1).ok_or_else(|| self.item_is_too_large(ELEMENTS_RULE))?;
+        self.item.set(ItemLimits { elements, ..item });
+        self.bytes(1)
+    }
+
+    fn bytes<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        let item = self.item.get();
+        let bytes = item.bytes.checked_sub(bytes).ok_or_else(|| self.item_is_too_large(BYTES_RULE))?;
+        self.item.set(ItemLimits { bytes, ..item });
+        Ok(())
+    }
+
+    fn item_is_too_large<E: serde::de::Error>(&self, rule: &'static str) -> E {
+        let (bytes, elements) = self.items.map_or((0, 0), |it| (it.bytes, it.elements));
+        self.refuse(rule, format!("an item of this list has at most {bytes} bytes and {elements} values"))
+    }
+}
+
+/// Reads a value with at most so many levels.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    levels: usize,
+    count: &'a Count,
+}
+
+impl Reader<'_> {
+    /// For what is inside an object or a list.
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        let too_deep = || {
+            let message = format!("more than {} objects and lists are inside one another", DEPTH + WRAPPERS);
+            self.count.refuse(DEPTH_RULE, message)
+        };
+        let levels = self.levels.checked_sub(1).ok_or_else(too_deep)?;
+        Ok(Self { levels, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.levels + AROUND_ITEM >= DEPTH + WRAPPERS {
+            self.count.begin_item();
+        }
+        self.count.value()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,24 +162,29 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
         Ok(value.into())
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.count.bytes(value.len())?;
         Ok(value.into())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let reader = self.inner()?;
         let mut list = Vec::new();
-        while let Some(Unambiguous(item)) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(reader)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let reader = self.inner()?;
         let mut map = Map::new();
-        while let Some((name, Unambiguous(value))) = members.next_entry::<String, _>()? {
+        while let Some(name) = members.next_key::<String>()? {
+            self.count.bytes(name.len())?;
             if map.contains_key(&name) {
-                return Err(A::Error::custom(format!("\"{name}\" is there twice")));
+                return Err(A::Error::custom(format!("\"{}\" is there twice", Excerpt(&name))));
             }
+            let value = members.next_value_seed(reader)?;
             map.insert(name, value);
         }
         Ok(Value::Object(map))
@@ -87,5 +206,38 @@ mod tests {
             let error = serde_json::from_str::<Unambiguous>(bad).unwrap_err();
             assert!(error.to_string().starts_with("\"a\" is there twice"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_text_that_is_too_deep_or_has_too_many_values_is_refused_while_it_is_read() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        let read = |text: &str| read_json(text.as_bytes(), 1_000, None).map_err(|error| error.rule);
+        assert!(read(&nested(DEPTH + WRAPPERS)).is_ok());
+        assert_eq!(read(&nested(DEPTH + WRAPPERS + 1)), Err(DEPTH_RULE.to_owned()));
+        assert_eq!(read(&"[".repeat(1_000_000)), Err(DEPTH_RULE.to_owned()), "the end of the text is never reached");
+        let list = |items: usize| serde_json::to_string(&vec![0; items]).unwrap();
+        assert!(read(&list(999)).is_ok());
+        assert_eq!(read(&list(1_000)), Err(ELEMENTS_RULE.to_owned()));
+        assert_eq!(read("[1] 2"), Err("json".to_owned()));
+        let error = read_json(br#"{"a": [{"b": 1, "b": 2}]}"#, 1_000, None).unwrap_err();
+        assert_eq!((error.pointer.as_str(), error.rule.as_str()), ("/a/0", "json"), "{error}");
+    }
+
+    #[test]
+    fn an_item_that_is_too_large_is_refused_where_it_is_too_large() {
+        let items = Some(ItemLimits { bytes: 100, elements: 20 });
+        let read = |text: &str| {
+            let read = read_json(text.as_bytes(), 1_000, items);
+            read.map_err(|error| (error.pointer, error.rule))
+        };
+        let list = |items: &str| format!("{{\"writes\":[{items}]}}");
+        let (small, long) = (vec!["0"; 19].join(","), "x".repeat(100));
+        assert!(read(&list(&vec![format!("[{small}]"); 9].join(","))).is_ok(), "each has a limit of its own");
+        let values = read(&list(&format!("[],[{small},0]"))).unwrap_err();
+        assert_eq!(values, ("/writes/1/19".to_owned(), ELEMENTS_RULE.to_owned()));
+        let text = read(&list(&format!("[],{{\"a\":\"{long}\"}}"))).unwrap_err();
+        assert_eq!(text, ("/writes/1/a".to_owned(), BYTES_RULE.to_owned()));
+        let name = read(&list(&format!("[],{{\"{long}\":1}}"))).unwrap_err();
+        assert_eq!(name.1, BYTES_RULE);
     }
 }

@@ -1,15 +1,17 @@
 //! Names are addresses: two types cannot share one, nor take one of the API's own.
 
 use super::{Entry, RegistryError};
+use crate::TypeRecord;
 
 /// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
 /// the types or calls otherwise.
-const API: [&str; 20] = [
+const API: [&str; 22] = [
     "api",
     "batch",
     "bootstrap",
     "changes",
     "cluster-identity",
+    "former_dns",
     "health",
     "history",
     "id",
@@ -21,6 +23,7 @@ const API: [&str; 20] = [
     "problems",
     "provider",
     "ready",
+    "released_dns",
     "restore",
     "revert",
     "store",
@@ -30,6 +33,9 @@ const API: [&str; 20] = [
 /// Refuses a type with a name that is taken.
 pub(super) fn refuse_taken(entry: &Entry, before: &[Entry]) -> Result<(), RegistryError> {
     let this = &entry.declaration;
+    if this.kind.as_str() == TypeRecord::KIND {
+        return Err(entry.refuse("/kind", format!("the kind \"{}\" is the server's own", this.kind)));
+    }
     for (what, name) in [("path", &this.path), ("list", &this.list), ("plural", &this.plural)] {
         if API.contains(&name.as_str()) {
             let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API's own", this.kind);

@@ -5,7 +5,7 @@
 
 mod coherence;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
@@ -94,6 +94,7 @@ pub(crate) struct Declaration {
     pub(crate) plural: String,
     pub(crate) path: String,
     pub(crate) list: String,
+    key: String,
     description: String,
     /// The schema of one document, and where in the file it stands.
     pub(crate) schema: Value,
@@ -119,6 +120,9 @@ impl Declaration {
             Some(block) => decode(&block, FLUX)?,
             None => Flux::default(),
         };
+        // The plain form has no key of its own: its documents go by their id.
+        let key =
+            file.schema.get("key").and_then(|key| key.get("name")).and_then(Value::as_str).unwrap_or("id").to_owned();
         let (schema, schema_pointer) = document_schema(file.schema)?;
 
         let (singular, plural) = names(&file.kind, flux.plural)?;
@@ -136,6 +140,7 @@ impl Declaration {
             plural,
             path,
             list,
+            key,
             description: file.metadata.description,
             schema,
             schema_pointer,
@@ -166,6 +171,12 @@ impl Declaration {
         let mut silent = all_defaults.clone();
         let properties = self.schema.get("properties").and_then(Value::as_object);
         silent.retain(|name, _| properties.is_none_or(|properties| !properties.contains_key(name)));
+        let names = |schema: &Value| -> Vec<String> {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            properties.into_iter().flat_map(Map::keys).filter(|name| *name != "id").cloned().collect()
+        };
+        let own_fields = self.fields.clone().unwrap_or_else(|| names(&self.schema));
+        let served = own_fields.into_iter().chain(names(reference)).collect();
         let outline = Outline::of(&self.schema);
         Ok(ResourceType {
             position,
@@ -173,10 +184,12 @@ impl Declaration {
             plural: self.plural,
             path: self.path,
             list: self.list,
+            key: self.key,
             description: self.description,
             schema: self.schema,
             fields: self.fields,
             reserved: self.reserved,
+            served,
             defaults: all_defaults,
             nests: self.nests,
             patchable: self.patchable,
@@ -185,8 +198,8 @@ impl Declaration {
             template: self.template,
             requires: self.requires,
             silent,
-            outline,
-            validator,
+            outline: Arc::new(outline),
+            validator: Arc::new(validator),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ResourceType;
-use crate::{FieldError, Id, Map, Value, kubernetes, yaml::child};
+use crate::{Excerpt, FieldError, Id, Map, Value, kubernetes, limits::ERRORS, yaml::child};
 
 /// What these rules need of a schema, found once and not for every document. No schema is one that says nothing.
 #[derive(Default)]
@@ -57,6 +57,7 @@ pub(super) fn check(ty: &ResourceType, fields: &Map) -> Vec<FieldError> {
         check_id(ty, id, &mut errors);
     }
     check_map(fields, Some(&ty.outline), At::Root, &mut errors);
+    errors.truncate(ERRORS);
     errors
 }
 
@@ -69,6 +70,7 @@ fn check_id(ty: &ResourceType, id: &str, errors: &mut Vec<FieldError>) {
         None => id == name,
     };
     if ty.reserved.iter().any(is_reserved) {
+        let id = Excerpt(id);
         let message = format!("\"{id}\" is reserved: Flux would take it over and later delete it with all it holds");
         errors.push(FieldError::new("/id", "reserved", message));
     }
@@ -99,6 +101,9 @@ fn check_map(map: &Map, schema: Option<&Outline>, place: At<'_>, errors: &mut Ve
         None => {}
     }
     for (name, value) in map {
+        if errors.len() >= ERRORS {
+            return;
+        }
         let field = At::Field(&place, name);
         check_text(name, field, errors);
         if name.len() > MAX_KEY {
@@ -129,6 +134,9 @@ fn check_value<'a>(
         Value::Array(items) => {
             let schema = schema().and_then(|schema| schema.items.as_deref());
             for (at, item) in items.iter().enumerate() {
+                if errors.len() >= ERRORS {
+                    return;
+                }
                 check_value(item, &|| schema, At::Item(&place, at), errors);
             }
         }

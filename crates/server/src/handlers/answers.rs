@@ -10,6 +10,7 @@ use fleet::{Empty, Zipped};
 use http_body_util::Full;
 use model::{Document, Id, Kind, ResourceType, Revision, Write};
 use serde::Serialize;
+use tokio::task::block_in_place;
 
 use crate::{
     App,
@@ -78,7 +79,8 @@ impl<T> Outcome<T> {
     /// Sends the plan, or what is made of the change.
     pub(crate) fn answer(self, done: impl FnOnce(Done<T>) -> Result<Response, Failure>) -> Result<Response, Failure> {
         match self {
-            Self::Planned(plan) => Ok(axum::Json(plan).into_response()),
+            // A plan of the whole fleet is megabytes of text.
+            Self::Planned(plan) => Ok(block_in_place(|| axum::Json(plan).into_response())),
             Self::Done(change) => {
                 let revision = HeaderValue::from(change.revision.0);
                 let mut response = done(change)?;

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, response::Response};
 use fleet::{Draft, EditError};
-use model::{FieldError, Id, Map, Patch, Registry, ResourceType, Value};
+use model::{Excerpt, FieldError, Id, Map, Patch, Registry, ResourceType, Value, limits::BATCH_WRITES};
 use serde::Deserialize;
 
 use super::{Mutation, answers::wrote};
@@ -50,8 +50,12 @@ enum Entry {
 pub(crate) async fn batch(
     mutation: Mutation,
     State(app): State<App>,
-    Json(batch): Json<Batch>,
+    Json(batch, _permit): Json<Batch>,
 ) -> Result<Response, Failure> {
+    if batch.writes.len() > BATCH_WRITES {
+        let message = format!("a batch has at most {BATCH_WRITES} writes, and this has {}", batch.writes.len());
+        return Err(Failure::invalid(vec![FieldError::new("/writes", "batch-writes", message)]));
+    }
     let outcome = mutation.make(|draft| {
         let mut failures = Vec::new();
         for (at, entry) in batch.writes.iter().enumerate() {
@@ -119,7 +123,7 @@ fn edit(draft: &mut Draft<'_>, registry: &Registry, entry: &Entry) -> Result<(),
 }
 
 fn type_of<'a>(registry: &'a Registry, name: &str) -> Result<&'a ResourceType, EditError> {
-    let unknown = || FieldError::new("/kind", "kind", format!("there is no resource type \"{name}\""));
+    let unknown = || FieldError::new("/kind", "kind", format!("there is no resource type \"{}\"", Excerpt(name)));
     Ok(registry.by_name(name).ok_or_else(unknown)?)
 }
 
@@ -132,5 +136,5 @@ fn definition_of<'a>(registry: &'a Registry, name: &str) -> Result<&'a ResourceT
 }
 
 fn parse(id: &str) -> Result<Id, EditError> {
-    Ok(Id::parse(id).map_err(|error| FieldError::new("/id", "id", format!("\"{id}\": {error}")))?)
+    Ok(Id::parse(id).map_err(|error| FieldError::new("/id", "id", format!("\"{}\": {error}", Excerpt(id))))?)
 }

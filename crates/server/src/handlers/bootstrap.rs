@@ -33,6 +33,10 @@ pub(crate) async fn bootstrap(
         let detail = format!("cluster \"{}\" is decommissioned: what it installs would be told to go", cluster.id());
         return Err(Failure::new(StatusCode::CONFLICT, "decommissioned", detail));
     }
+    if let Some(path) = fleet.unserved_paths().next() {
+        let detail = format!("this server does not serve {path} as the change log records it: see GET /types/changes");
+        return Err(Failure::types_changed(detail));
+    }
     let identity = serde_json::from_str(cluster.identity()).map_err(Failure::internal)?;
     let bootstrap = Bootstrap { identity, api_url, interval, cert_secret, flux_instance };
     let text = bootstrap.write(&app.registry).map_err(Failure::internal)?;

@@ -1,35 +1,29 @@
-//! `GET /changes/{revision}`: one change, with every document before and after it.
+//! `GET /changes/{revision}`: one change, with every document before and after it. A change of the whole fleet is sent in chunks.
 
-use axum::{Json, extract::State, http::StatusCode};
-use model::{Change, Op, Revision, Value};
+use axum::{
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::{Stream, StreamExt as _, stream};
+use model::{Body, Change, ChangeDigest, Op, Revision};
 use serde_json::json;
+use store::{EntryQuery, StoreError, WriteAndBefore};
 
-use super::{Segments, changes::heading, past};
+use super::{Segments, changes::heading, chunks, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+/// How many writes are read at once, each with two documents.
+const BATCH: usize = 16;
 
 pub(crate) async fn change(
     _: ReadAccess,
     State(app): State<App>,
     Segments(revision): Segments<u64>,
     params: Params,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Response, Failure> {
     params.none_left()?;
     let change = find(&app, Revision(revision)).await?;
-    let mut writes = Vec::with_capacity(change.writes.len());
-    for write in &change.writes {
-        let mut told = json!({"kind": write.kind, "id": write.id, "op": write.op.name()});
-        let before = match past::before(&app, write, change.revision).await {
-            // The oldest change that is kept has nothing before it any more.
-            Err(failure) if failure.status() == StatusCode::GONE => None,
-            before => before?,
-        };
-        for (name, op) in [("before", before.as_ref()), ("after", Some(&write.op))] {
-            if let Some(body) = op.and_then(Op::body) {
-                told[name] = Value::Object(body.fields().map_err(Failure::internal)?);
-            }
-        }
-        writes.push(told);
-    }
     let mut told = heading(&change);
     // What auditors need to check that nothing before it was touched.
     for (name, value) in
@@ -37,14 +31,71 @@ pub(crate) async fn change(
     {
         told[name] = value;
     }
-    told["writes"] = Value::Array(writes);
-    Ok(Json(told))
+    let heading = told.to_string();
+    let begin = format!("{},\"writes\":[", heading.strip_suffix('}').unwrap_or(&heading));
+    let writes = writes(app.clone(), &change).map(|write| write.map(|write| text(&write)));
+    let body = chunks::body(&app, chunks::array(begin, writes, "]}")).await?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response())
 }
 
-/// A change of the log.
+/// A write as it is told: what is kept is compact JSON.
+fn text(WriteAndBefore { write, before }: &WriteAndBefore) -> String {
+    let heading = json!({"kind": write.kind, "id": write.id, "op": write.op.name()}).to_string();
+    let mut text = heading.strip_suffix('}').unwrap_or(&heading).to_owned();
+    for (name, op) in [("before", before.as_ref()), ("after", Some(&write.op))] {
+        if let Some(body) = op.and_then(Op::body).map(Body::text) {
+            text.extend([",\"", name, "\":", &body]);
+        }
+    }
+    text + "}"
+}
+
+/// A change of the log, without its writes.
 pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failure> {
     app.snapshot()?;
+    let store = past::log(app)?;
     let earlier = Revision(revision.0.checked_sub(1).ok_or_else(|| past::unknown(revision))?);
-    let tail = past::log(app)?.changes_after(earlier, 1).await.map_err(past::unreadable)?;
-    tail.changes.into_iter().next().ok_or_else(|| past::unknown(revision))
+    let next = Revision(revision.0.saturating_add(1));
+    let query = EntryQuery { after: Some(earlier), before: Some(next), limit: 1, ..EntryQuery::default() };
+    let _permit = app.limits.past.enter().await?;
+    let entries = store.entries(&query).await.map_err(past::unreadable)?;
+    if let Some(entry) = entries.into_iter().next() {
+        return Ok(entry.change);
+    }
+    let horizon = store.ends().await.map_err(past::unreadable)?.horizon.revision;
+    let is_forgotten = revision <= horizon;
+    Err(if is_forgotten { past::unreadable(StoreError::Pruned { horizon }) } else { past::unknown(revision) })
+}
+
+/// The writes of a change in their order, read as they are taken. A change that does not agree with its digest fails at its end.
+pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
+    let (revision, expected) = (change.revision, change.digest);
+    let begin = Some((0, ChangeDigest::of_heading(change)));
+    let batches = stream::unfold((app, begin), move |(app, rest)| async move {
+        let (from, mut digest) = rest?;
+        let writes = match batch(&app, revision, from).await {
+            Ok(writes) => writes,
+            Err(failure) => return Some((vec![Err(failure)], (app, None))),
+        };
+        for it in &writes {
+            digest.add(&it.write);
+        }
+        let is_last = writes.len() < BATCH;
+        let mut items: Vec<_> = writes.into_iter().map(Ok).collect();
+        if !is_last {
+            return Some((items, (app, Some((from + BATCH, digest)))));
+        }
+        if digest.finish() != expected {
+            let what = format!("change {revision}: its digest does not agree with its content");
+            items.push(Err(past::unreadable(StoreError::Corrupt(what))));
+        }
+        Some((items, (app, None)))
+    });
+    batches.flat_map(stream::iter)
+}
+
+async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
+    let store = past::log(app)?;
+    let _permit = app.limits.past.go_on().await?;
+    store.writes_of(revision, from, BATCH).await.map_err(past::unreadable)
 }

@@ -1,17 +1,20 @@
 //! `GET /changes`: the audit trail, newest first, filtered and in pages.
 
 use axum::{
-    Json,
     extract::State,
-    http::{HeaderValue, Uri, header::LINK},
+    http::{
+        HeaderValue, Uri,
+        header::{CONTENT_TYPE, LINK},
+    },
     response::{IntoResponse as _, Response},
 };
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use model::{FieldError, Id, Value};
 use serde_json::json;
 use store::{Entry, EntryQuery};
 
-use super::past;
+use super::{chunks, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 const PAGE: u32 = 100;
@@ -38,12 +41,20 @@ pub(crate) async fn changes(
         until: params.parsed::<Timestamp>("until", time)?,
         before: params.revision("before")?,
         limit: page(&mut params, MAX_PAGE)?,
+        after: None,
     };
     params.none_left()?;
     app.snapshot()?;
-    let entries = past::log(&app)?.entries(&query).await.map_err(past::unreadable)?;
-    let mut response = Json(entries.iter().map(told).collect::<Vec<_>>()).into_response();
-    response.headers_mut().extend(next_page(&uri, &entries, query.limit)?.map(|link| (LINK, link)));
+    let store = past::log(&app)?;
+    let entries = {
+        let _permit = app.limits.past.enter().await?;
+        store.entries(&query).await.map_err(past::unreadable)?
+    };
+    let next = next_page(&uri, &entries, query.limit)?;
+    let items = stream::iter(entries).map(|entry| Ok(told(&entry).to_string()));
+    let body = chunks::body(&app, chunks::array("[".to_owned(), items, "]")).await?;
+    let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
+    response.headers_mut().extend(next.map(|link| (LINK, link)));
     Ok(response)
 }
 
@@ -59,7 +70,7 @@ pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Opti
 }
 
 /// A kind, by any of its names; a kind that no type declares any more can be asked for too.
-fn kind(app: &App, name: Option<String>) -> Result<Option<model::Kind>, Failure> {
+pub(super) fn kind(app: &App, name: Option<String>) -> Result<Option<model::Kind>, Failure> {
     let Some(name) = name else { return Ok(None) };
     if name.is_empty() {
         return Err(Failure::invalid_query(FieldError::new("/kind", "query", "\"kind\" is empty")));
@@ -67,11 +78,14 @@ fn kind(app: &App, name: Option<String>) -> Result<Option<model::Kind>, Failure>
     Ok(Some(app.registry.by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone())))
 }
 
-/// A change as a list tells it.
+/// A change as a list tells it, and an event of the stream: of a large one only the first documents, and how many there are.
 pub(super) fn told(entry: &Entry) -> Value {
     let writes = entry.writes.iter().map(|(kind, id, op)| json!({"kind": kind, "id": id, "op": op}));
     let mut told = heading(&entry.change);
     told["writes"] = writes.collect();
+    if entry.total > entry.writes.len() {
+        told["total"] = json!(entry.total);
+    }
     told
 }
 

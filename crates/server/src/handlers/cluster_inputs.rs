@@ -16,7 +16,11 @@ pub(crate) async fn cluster_inputs(
     let EmptyAs(empty) = EmptyAs::take(&mut params)?;
     let revision = past::revision(&mut params)?;
     params.none_left()?;
-    let fleet = past::picture(&app, revision).await?;
+    let now = app.snapshot()?;
+    let fleet = match past::known(&now, revision)? {
+        None => now,
+        Some(revision) => past::fleet_of(&app, clusters, &id, revision).await?,
+    };
     let missing = || fleet::EditError::NotFound { kind: clusters.kind.clone(), id: id.clone() };
     let cluster = fleet.cluster(&id).ok_or_else(missing)?;
     Ok(send(fleet.inputs(cluster, ty, empty)?))

@@ -10,7 +10,7 @@ pub(crate) async fn set(
     mutation: Mutation,
     State(app): State<App>,
     Segments((cluster, component)): Segments<(String, String)>,
-    Json(patches): Json<Map>,
+    Json(patches, _permit): Json<Map>,
 ) -> Result<Response, Failure> {
     let ((clusters, cluster), component) = (cluster_at(&app, &cluster)?, id_at(&component)?);
     let edited = mutation.of(clusters, &cluster, |draft| draft.set_patches(&cluster, &component, patches.clone()));
@@ -21,7 +21,7 @@ pub(crate) async fn merge(
     mutation: Mutation,
     State(app): State<App>,
     Segments((cluster, component)): Segments<(String, String)>,
-    Json(patch): Json<Map>,
+    Json(patch, _permit): Json<Map>,
 ) -> Result<Response, Failure> {
     let ((clusters, cluster), component) = (cluster_at(&app, &cluster)?, id_at(&component)?);
     let edited = mutation.of(clusters, &cluster, |draft| draft.merge_patches(&cluster, &component, patch.clone()));

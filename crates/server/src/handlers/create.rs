@@ -14,7 +14,7 @@ pub(crate) async fn create(
     mut mutation: Mutation,
     State(app): State<App>,
     Segments(plural): Segments<String>,
-    Json(fields): Json<Map>,
+    Json(fields, _permit): Json<Map>,
 ) -> Result<Response, Failure> {
     let ty = type_at(&app, &plural)?;
     let precondition = mutation.precondition();

@@ -20,12 +20,18 @@ pub(crate) async fn flux_inputs(
     headers: HeaderMap,
 ) -> Result<Response<Full<Bytes>>, Failure> {
     let ty = app.registry.by_path(&path).ok_or_else(|| {
-        Failure::new(StatusCode::NOT_FOUND, "unknown-type", format!("no resource type is served as \"{path}\""))
+        Failure::new(
+            StatusCode::NOT_FOUND,
+            "unknown-type",
+            format!("no resource type is served as \"{}\"", model::Excerpt(path)),
+        )
     })?;
     let fleet = app.snapshot()?;
     let cluster = fleet.cluster_at(&dns)?;
     // Refused or not, the cluster has polled.
-    cluster.polls.count(ty, app.clock.now().as_second());
+    let now = app.clock.now().as_second();
+    cluster.polls.count(ty, now);
+    app.former_polls.note(cluster, &dns, now);
     Ok(match poll_answer(&fleet, cluster, ty, empty, Encoding::asked(&headers))? {
         Packed::Plain(answer) => send(answer),
         Packed::Zipped(answer) => send_zipped(answer),

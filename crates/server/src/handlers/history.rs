@@ -1,19 +1,22 @@
 //! `GET /{type}/{id}/history`: every change of a document, newest first, with what it said after each.
 
 use axum::{
-    Json,
     extract::State,
-    http::{Uri, header::LINK},
+    http::{
+        HeaderValue, Uri,
+        header::{CONTENT_TYPE, LINK},
+    },
     response::{IntoResponse as _, Response},
 };
-use model::Value;
+use futures_util::{StreamExt as _, stream};
+use model::{Change, Id, Kind, Value};
 use serde_json::json;
 use store::EntryQuery;
 
 use super::{
     Segments,
     changes::{heading, next_page, page},
-    document_at, past,
+    chunks, document_at, past,
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
@@ -37,25 +40,39 @@ pub(crate) async fn history(
     };
     params.none_left()?;
     let known = app.snapshot()?.document(ty, &id).is_some();
-    let store = past::log(&app)?;
-    let entries = store.entries(&query).await.map_err(past::unreadable)?;
+    let store = past::log(&app)?.clone();
+    let entries = {
+        let _permit = app.limits.past.enter().await?;
+        store.entries(&query).await.map_err(past::unreadable)?
+    };
     if entries.is_empty() && !known && query.before.is_none() {
         return Err(fleet::EditError::NotFound { kind: ty.kind.clone(), id }.into());
     }
     let next = next_page(&uri, &entries, query.limit)?;
-    let mut history = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let mut told = heading(&entry.change);
-        let found = store.document_at(&ty.kind, &id, entry.change.revision).await.map_err(past::unreadable)?;
-        if let Some((_, op)) = found {
-            told["op"] = json!(op.name());
-            if let Some(body) = op.body() {
-                told["body"] = Value::Object(body.fields().map_err(Failure::internal)?);
-            }
-        }
-        history.push(told);
-    }
-    let mut response = Json(history).into_response();
+    let of = (app.clone(), ty.kind.clone(), id);
+    let items = stream::iter(entries).then(move |entry| {
+        let (app, kind, id) = of.clone();
+        async move { told(&app, &kind, &id, &entry.change).await }
+    });
+    let body = chunks::body(&app, chunks::array("[".to_owned(), items, "]")).await?;
+    let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
     response.headers_mut().extend(next.map(|link| (LINK, link)));
     Ok(response)
+}
+
+/// A change, with the document after it.
+async fn told(app: &App, kind: &Kind, id: &Id, change: &Change) -> Result<String, Failure> {
+    let store = past::log(app)?;
+    let found = {
+        let _permit = app.limits.past.go_on().await?;
+        store.document_at(kind, id, change.revision).await.map_err(past::unreadable)?
+    };
+    let mut told = heading(change);
+    if let Some((_, op)) = found {
+        told["op"] = json!(op.name());
+        if let Some(body) = op.body() {
+            told["body"] = Value::Object(body.fields().map_err(Failure::internal)?);
+        }
+    }
+    Ok(told.to_string())
 }

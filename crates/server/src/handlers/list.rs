@@ -1,12 +1,15 @@
 //! `GET /{type}`: the documents of a type that the filters take, a page of them if asked.
 
+use std::iter;
+
 use axum::{
     extract::State,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
+use model::Document;
 
-use super::{Segments, answers::not_modified, past, selection::Selection, type_at};
+use super::{Segments, answers::not_modified, chunks, past, selection::Selection, type_at};
 use crate::{
     App,
     access::ReadAccess,
@@ -29,22 +32,32 @@ pub(crate) async fn list(
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let revision = past::revision(&mut params)?;
     let selection = Selection::take(&mut params, ty, &[])?;
-    let fleet = past::picture(&app, revision).await?;
+    let now = app.snapshot()?;
+    let past = past::known(&now, revision)?;
     // Whatever was written since the picture of that revision may be in the list.
-    if precondition.is_known(fleet.revision()) {
-        return Ok(not_modified(fleet.revision()));
+    let revision = past.unwrap_or(now.revision());
+    if precondition.is_known(revision) {
+        return Ok(not_modified(revision));
     }
-    let found: Vec<_> = selection.of(&fleet, ty).collect();
-    let page: Vec<_> = found
-        .iter()
-        .skip(offset.map_or(0, size))
-        .take(limit.map_or(usize::MAX, size))
-        .map(|it| it.body.text())
-        .collect();
+    let page = |found: Vec<&Document>| {
+        let page = found.iter().skip(offset.map_or(0, size)).take(limit.map_or(usize::MAX, size));
+        (found.len(), page.map(|it| it.body.clone()).collect::<Vec<_>>())
+    };
+    let (total, page) = match past {
+        None => app.limits.lists.compute(|| selection.documents(now.documents(ty)).map(page)).await??,
+        Some(revision) => {
+            let _permit = app.limits.past.enter().await?;
+            let then = past::documents(&app, ty, revision).await?;
+            app.limits.lists.compute(|| selection.documents(then.documents.iter()).map(page)).await??
+        }
+    };
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::ETAG, etag(fleet.revision())),
-        (TOTAL, HeaderValue::from(found.len())),
+        (header::ETAG, etag(revision)),
+        (TOTAL, HeaderValue::from(total)),
     ];
-    Ok((headers, format!("[{}]", page.join(","))).into_response())
+    let texts = page.into_iter().enumerate();
+    let texts = texts.map(|(at, body)| if at == 0 { body.text().into_owned() } else { format!(",{}", body.text()) });
+    let parts = iter::once("[".to_owned()).chain(texts).chain(iter::once("]".to_owned()));
+    Ok((headers, chunks::body(&app, chunks::joined(parts)).await?).into_response())
 }

@@ -13,11 +13,11 @@ use crate::{
     failure::Failure,
     precondition::Precondition,
     query::Params,
-    writing::{About, Outcome, write},
+    writing::{About, Outcome, Terms, write},
 };
 
 /// The parameters that every change takes.
-pub(crate) const PARAMETERS: [&str; 2] = ["dry_run", "expected_revision"];
+pub(crate) const PARAMETERS: [&str; 3] = ["allow_removals", "dry_run", "expected_revision"];
 
 /// A change that was planned on one picture of the fleet is not made on another: somebody may have agreed to the plan.
 pub(super) fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
@@ -28,6 +28,13 @@ pub(super) fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Fa
         }
         _ => Ok(()),
     }
+}
+
+/// Takes how the change is asked for.
+pub(super) fn terms(params: &mut Params) -> Result<Terms, Failure> {
+    let allowed = params.count("allow_removals")?.unwrap_or(0);
+    let allow_removals = usize::try_from(allowed).map_err(Failure::internal)?;
+    Ok(Terms { dry_run: params.flag("dry_run")?, allow_removals })
 }
 
 /// A request to change something.
@@ -72,10 +79,10 @@ impl Mutation {
         edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
     ) -> Result<Outcome<T>, Failure> {
         self.precondition.none_given()?;
-        let dry_run = self.params.flag("dry_run")?;
+        let terms = terms(&mut self.params)?;
         let expected = self.params.revision("expected_revision")?;
         self.params.none_left()?;
-        write(&self.app, &self.access, about, dry_run, |draft| {
+        write(&self.app, &self.access, about, terms, |draft| {
             expect(expected, draft.fleet().revision())?;
             edit(draft)
         })

@@ -9,5 +9,5 @@ use axum::{
 use crate::{App, failure::Failure};
 
 pub(crate) async fn openapi(State(app): State<App>) -> Result<Response, Failure> {
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"))], app.openapi()?).into_response())
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"))], app.openapi().await?).into_response())
 }

@@ -1,11 +1,14 @@
-//! The past: pictures and documents at a revision.
+//! The past: documents and what follows from them, at a revision.
+//!
+//! All of it is read through one limit, which leaves the store to those who write and follow. One document, and the inputs of one
+//! cluster, never read the documents of other clusters.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use fleet::Snapshot;
-use model::{Document, Id, Op, ResourceType, Revision, State};
-use store::{Store, StoreError};
+use model::{Document, Id, ResourceType, Revision, State};
+use store::{Picture, Store, StoreError};
 
 use crate::{App, failure::Failure, query::Params};
 
@@ -20,13 +23,32 @@ pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
     app.log.store()
 }
 
-/// The picture now, or as it was at a revision.
-pub(crate) async fn picture(app: &App, revision: Option<Revision>) -> Result<Arc<Snapshot>, Failure> {
+/// The documents of a type as they were at a revision.
+pub(crate) async fn documents(app: &App, ty: &ResourceType, revision: Revision) -> Result<Arc<Picture>, Failure> {
     let now = app.snapshot()?;
-    let Some(revision) = known(&now, revision)? else { return Ok(now) };
-    let picture = log(app)?.load_at(revision).await.map_err(unreadable)?;
-    let load = || Snapshot::load(app.registry.clone(), picture.point, picture.documents);
-    tokio::task::block_in_place(load).map(Arc::new).map_err(Failure::internal)
+    let store = log(app)?;
+    let found = app.past.of_type(&**store, (now.point(), app.clock.uptime()), revision, ty).await;
+    found.map_err(unreadable)
+}
+
+/// The definitions as they were at a revision, with one cluster.
+pub(crate) async fn fleet_of(
+    app: &App,
+    clusters: &ResourceType,
+    id: &Id,
+    revision: Revision,
+) -> Result<Arc<Snapshot>, Failure> {
+    let now = app.snapshot()?;
+    let store = log(app)?;
+    let _permit = app.limits.past.enter().await?;
+    let cluster = written(&**store, clusters, id, revision).await?;
+    let found = app.past.definitions(&**store, (now.point(), app.clock.uptime()), revision).await;
+    let definitions = found.map_err(unreadable)?;
+    let load = || {
+        let documents = definitions.documents.iter().cloned().chain(cluster);
+        Snapshot::load(app.registry.clone(), definitions.point, documents)
+    };
+    app.limits.lists.compute(load).await?.map(Arc::new).map_err(Failure::internal)
 }
 
 /// A document now, or as it was at a revision; a tombstone is no document.
@@ -40,10 +62,9 @@ pub(crate) async fn document(
     let document = match known(&now, revision)? {
         None => now.document(ty, id).cloned(),
         Some(revision) => {
-            let found = log(app)?.document_at(&ty.kind, id, revision).await.map_err(unreadable)?;
-            found.and_then(|(revision, op)| {
-                model::Write { kind: ty.kind.clone(), id: id.clone(), op }.document(revision)
-            })
+            let store = log(app)?;
+            let _permit = app.limits.past.enter().await?;
+            written(&**store, ty, id, revision).await?
         }
     };
     match document {
@@ -53,19 +74,23 @@ pub(crate) async fn document(
     }
 }
 
-/// What a document was before a revision.
-pub(crate) async fn before(app: &App, write: &model::Write, revision: Revision) -> Result<Option<Op>, Failure> {
-    let earlier = Revision(revision.0.saturating_sub(1));
-    match log(app)?.document_at(&write.kind, &write.id, earlier).await {
-        Ok(found) => Ok(found.map(|(_, op)| op).filter(|op| *op != Op::Remove)),
-        Err(error) => Err(unreadable(error)),
-    }
+/// What the last write to a document at or before a revision left behind.
+async fn written(
+    store: &dyn Store,
+    ty: &ResourceType,
+    id: &Id,
+    revision: Revision,
+) -> Result<Option<Document>, Failure> {
+    let found = store.document_at(&ty.kind, id, revision).await.map_err(unreadable)?;
+    Ok(found.and_then(|(revision, op)| model::Write { kind: ty.kind.clone(), id: id.clone(), op }.document(revision)))
 }
 
 /// A revision that is not the present one, if there was one.
-fn known(now: &Snapshot, revision: Option<Revision>) -> Result<Option<Revision>, Failure> {
+pub(crate) fn known(now: &Snapshot, revision: Option<Revision>) -> Result<Option<Revision>, Failure> {
     match revision {
         Some(revision) if revision > now.revision() => Err(unknown(revision)),
+        // Before the first change there was no fleet, which is not the same as an empty one.
+        Some(Revision::ZERO) if now.revision() > Revision::ZERO => Err(unknown(Revision::ZERO)),
         other => Ok(other.filter(|revision| *revision < now.revision())),
     }
 }

@@ -9,8 +9,12 @@ pub(crate) async fn patch(
     mutation: Mutation,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
-    PatchBody(patch): PatchBody,
+    PatchBody { patch, is_plain, permit: _permit }: PatchBody,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
-    changed(mutation.of(ty, &id, |draft| draft.patch(ty, &id, &patch)).await?, ty, &id)
+    let patched = mutation.of(ty, &id, |draft| {
+        draft.patch(ty, &id, &patch)?;
+        if is_plain { draft.refuse_shorter_lists(ty, std::slice::from_ref(&id), &patch) } else { Ok(()) }
+    });
+    changed(patched.await?, ty, &id)
 }

@@ -11,11 +11,16 @@ use crate::{App, failure::Failure};
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure> {
     let fleet = app.snapshot()?;
     let age = app.status.age(app.clock.uptime());
-    Ok(Json(json!({
+    let mut ready = json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "revision": fleet.revision(),
         "age_seconds": age.as_secs_f64(),
         "store": app.status.store().name(),
-    })))
+    });
+    let unserved: Vec<_> = fleet.unserved_paths().collect();
+    if !unserved.is_empty() {
+        ready["types_changed"] = json!(unserved);
+    }
+    Ok(Json(ready))
 }

@@ -10,7 +10,7 @@ pub(crate) async fn assign(
     mutation: Mutation,
     State(app): State<App>,
     Segments((cluster, name, id)): Segments<(String, String, String)>,
-    Fields(reference): Fields,
+    Fields(reference, _permit): Fields,
 ) -> Result<Response, Failure> {
     let (clusters, cluster) = cluster_at(&app, &cluster)?;
     let (ty, id) = (definition_type(&app, &name)?, id_at(&id)?);

@@ -10,7 +10,7 @@ pub(crate) async fn replace(
     mutation: Mutation,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
-    Json(fields): Json<Map>,
+    Json(fields, _permit): Json<Map>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
     changed(mutation.of(ty, &id, |draft| draft.replace(ty, &id, fields.clone())).await?, ty, &id)

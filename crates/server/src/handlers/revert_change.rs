@@ -2,9 +2,15 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::{Draft, EditError};
-use model::{FieldError, Op, Revision, Write};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use model::{Change, FieldError, Id, Kind, Op, Revision, Write};
+use store::WriteAndBefore;
 
-use super::{Mutation, Segments, answers::wrote, change::find, past};
+use super::{
+    Mutation, Segments,
+    answers::wrote,
+    change::{find, writes},
+};
 use crate::{App, failure::Failure, seeding};
 
 pub(crate) async fn revert_change(
@@ -13,48 +19,81 @@ pub(crate) async fn revert_change(
     Segments(revision): Segments<u64>,
 ) -> Result<Response, Failure> {
     let revision = Revision(revision);
+    // Undoing a change of the whole fleet takes all that it wrote.
+    let _permit = app.limits.reverts.enter().await?;
     let change = find(&app, revision).await?;
     if change.actor == seeding::ACTOR {
         let detail = "the seed is not reverted: that would decommission all its clusters at once";
         return Err(Failure::new(StatusCode::CONFLICT, "seed", detail));
     }
-    let mut undo = Vec::with_capacity(change.writes.len());
-    for write in &change.writes {
-        undo.push((write, past::before(&app, write, revision).await?));
-    }
+    let undo = undo(&app, &change).await?;
     let outcome = mutation.make(|draft| {
-        let later: Vec<_> = change.writes.iter().filter_map(|write| conflict(draft, write, revision)).collect();
+        let later: Vec<_> = undo.iter().filter_map(|undo| conflict(draft, undo, revision)).collect();
         if !later.is_empty() {
             let detail = format!("{} document(s) of revision {revision} were changed since", later.len());
             return Err(Failure::new(StatusCode::CONFLICT, "revert-conflict", detail).with_errors(later));
         }
-        put_all_back(draft, &undo)
+        put_all_back(draft, &undo)?;
+        if !undo.is_empty() && !draft.changes_anything() {
+            let detail = format!(
+                "all that revision {revision} did was to release a DNS name or to tidy a list of former ones, which no revert \
+                 takes back; to give a cluster a released name again, set its cluster_dns to it"
+            );
+            return Err(Failure::new(StatusCode::CONFLICT, "names-not-reverted", detail));
+        }
+        Ok(())
     });
     wrote(outcome.await?)
 }
 
+/// A document that the change wrote.
+struct Undo {
+    kind: Kind,
+    id: Id,
+    /// Whether the change removed it.
+    removed: bool,
+    /// What it was before the change.
+    before: Option<Op>,
+}
+
+/// What the change wrote. What it said after is not needed, and what it said before is packed.
+async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
+    let packed = |op| match op {
+        Op::Put(body) => Op::Put(body.packed()),
+        Op::Retire(body) => Op::Retire(body.packed()),
+        Op::Remove => Op::Remove,
+    };
+    let undo = |WriteAndBefore { write: Write { kind, id, op }, before }| Undo {
+        kind,
+        id,
+        removed: op == Op::Remove,
+        before: before.map(packed),
+    };
+    writes(app.clone(), change).map(|write| write.map(undo)).try_collect().await
+}
+
 /// The later change that wrote a document since, if one did.
-fn conflict(draft: &Draft<'_>, write: &Write, revision: Revision) -> Option<FieldError> {
+fn conflict(draft: &Draft<'_>, undo: &Undo, revision: Revision) -> Option<FieldError> {
     let fleet = draft.fleet();
-    let document = fleet.registry().by_kind(write.kind.as_str()).and_then(|ty| fleet.document(ty, &write.id));
-    let message = match (document, &write.op) {
+    let document = fleet.registry().by_kind(undo.kind.as_str()).and_then(|ty| fleet.document(ty, &undo.id));
+    let message = match (document, undo.removed) {
         (Some(document), _) if document.revision == revision => return None,
-        (None, Op::Remove) => return None,
+        (None, true) => return None,
         (Some(document), _) => format!("revision {} wrote it since", document.revision),
         (None, _) => "it was removed since".to_owned(),
     };
-    Some(FieldError::new("", "changed-since", message).of(&write.kind, &write.id))
+    Some(FieldError::new("", "changed-since", message).of(&undo.kind, &undo.id))
 }
 
 /// Makes all documents what they were before. What others of them still refer to waits until those have let go.
-fn put_all_back(draft: &mut Draft<'_>, undo: &[(&Write, Option<Op>)]) -> Result<(), Failure> {
+fn put_all_back(draft: &mut Draft<'_>, undo: &[Undo]) -> Result<(), Failure> {
     let mut waiting: Vec<_> = undo.iter().collect();
     while !waiting.is_empty() {
         let before = waiting.len();
         let mut refused = None;
         let mut still = Vec::new();
         for entry in waiting {
-            match put_back(draft, entry.0, entry.1.as_ref()) {
+            match put_back(draft, entry) {
                 Ok(()) => {}
                 Err(error @ EditError::Referenced { .. }) => {
                     refused.get_or_insert(error);
@@ -73,16 +112,15 @@ fn put_all_back(draft: &mut Draft<'_>, undo: &[(&Write, Option<Op>)]) -> Result<
 }
 
 /// Makes a document what it was before.
-fn put_back(draft: &mut Draft<'_>, write: &Write, before: Option<&Op>) -> Result<(), EditError> {
-    let unknown =
-        || FieldError::new("", "unknown-kind", "no resource type declares this kind").of(&write.kind, &write.id);
-    let ty = draft.fleet().registry().by_kind(write.kind.as_str()).ok_or_else(unknown)?;
+fn put_back(draft: &mut Draft<'_>, Undo { kind, id, removed, before }: &Undo) -> Result<(), EditError> {
+    let unknown = || FieldError::new("", "unknown-kind", "no resource type declares this kind").of(kind, id);
+    let ty = draft.fleet().registry().by_kind(kind.as_str()).ok_or_else(unknown)?;
     match before {
-        Some(op @ Op::Put(_)) => draft.write(ty, &write.id, op.clone()),
+        Some(op @ Op::Put(_)) => draft.write(ty, id, op.clone()),
         // A tombstone that was purged since is put back.
-        Some(op) if write.op == Op::Remove => draft.write(ty, &write.id, op.clone()),
+        Some(op) if *removed => draft.write(ty, id, op.clone()),
         // It was not there, or decommissioned: what that means, and whether it may be, is what a delete means.
-        _ => draft.delete(ty, &write.id, false)?,
+        _ => draft.delete(ty, id, false)?,
     }
     Ok(())
 }

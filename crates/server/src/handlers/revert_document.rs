@@ -18,7 +18,7 @@ pub(crate) async fn revert_document(
     mut mutation: Mutation,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
-    Json(target): Json<Target>,
+    Json(target, _permit): Json<Target>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
     let then = past::document(&app, ty, &id, Some(Revision(target.revision))).await?;

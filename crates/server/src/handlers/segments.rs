@@ -4,7 +4,7 @@ use axum::{
     extract::{FromRequestParts, Path},
     http::{StatusCode, request::Parts},
 };
-use model::{Id, ResourceType};
+use model::{Excerpt, Id, ResourceType};
 use serde::de::DeserializeOwned;
 
 use crate::{App, failure::Failure};
@@ -28,7 +28,10 @@ pub(crate) fn type_at<'a>(app: &'a App, plural: &str) -> Result<&'a ResourceType
 
 /// The id in a path. What is no id is the id of nothing.
 pub(crate) fn id_at(text: &str) -> Result<Id, Failure> {
-    let nothing = |error| Failure::new(StatusCode::NOT_FOUND, "not-found", format!("there is no \"{text}\": {error}"));
+    let nothing = |error| {
+        let detail = format!("there is no \"{}\": {error}", Excerpt(text));
+        Failure::new(StatusCode::NOT_FOUND, "not-found", detail)
+    };
     Id::parse(text).map_err(nothing)
 }
 

@@ -1,7 +1,8 @@
 //! Which documents are meant: filters on fields and labels.
 
-use fleet::Snapshot;
-use model::{Document, FieldError, Map, ResourceType, State, Value};
+use std::thread;
+
+use model::{Document, Excerpt, FieldError, Map, ResourceType, State, Value};
 
 use crate::{failure::Failure, query::Params};
 
@@ -18,14 +19,7 @@ impl Selection {
     /// Takes the filters of a query: any scalar field of the type, labels as `label=key=value` and, for clusters, any
     /// list of references as `list=id`. Parameters of another meaning are left.
     pub(crate) fn take(params: &mut Params, ty: &ResourceType, others: &[&str]) -> Result<Self, Failure> {
-        let label = |text: String| {
-            let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-            pair.ok_or_else(|| {
-                let message = format!("\"{text}\" is not a label, which is key=value");
-                Failure::invalid_query(FieldError::new("/label", "query", message))
-            })
-        };
-        let labels = params.all("label").into_iter().map(label).collect::<Result<_, _>>()?;
+        let labels = labels(params)?;
         let state = if ty.is_cluster() && params.flag("decommissioned")? { State::Retired } else { State::Live };
         let taken = params.rest(|name| filters(ty).any(|filter| filter == name), others)?;
         let (references, fields) = taken.into_iter().partition(|(name, _)| is_list_of_references(ty, name));
@@ -37,33 +31,45 @@ impl Selection {
         self.fields.is_empty() && self.labels.is_empty() && self.references.is_empty()
     }
 
-    /// The documents that it takes, in the order of their ids.
-    pub(crate) fn of<'a>(
-        &'a self,
-        fleet: &'a Snapshot,
-        ty: &ResourceType,
-    ) -> impl Iterator<Item = &'a Document> + use<'a> {
-        fleet.documents(ty).filter(|document| self.takes(document))
+    /// The documents that it takes, in their order. One that cannot be read may be one of them or not: that is an error, for a
+    /// list without it would look whole. At every document that it reads, whoever waits for this core goes first.
+    pub(crate) fn documents<'a>(
+        &self,
+        documents: impl Iterator<Item = &'a Document>,
+    ) -> Result<Vec<&'a Document>, Failure> {
+        let taken = documents.map(|document| self.takes(document).map(|takes| takes.then_some(document)));
+        taken.filter_map(Result::transpose).collect()
     }
 
-    fn takes(&self, document: &Document) -> bool {
-        if document.state != self.state {
-            return false;
+    fn takes(&self, document: &Document) -> Result<bool, Failure> {
+        if document.state != self.state || self.is_empty() {
+            return Ok(document.state == self.state);
         }
-        if self.is_empty() {
-            return true;
-        }
-        let Ok(fields) = document.body.fields() else { return false };
+        thread::yield_now();
+        let fields = document.body.fields();
+        let fields = fields.map_err(|error| Failure::unreadable_document(&document.kind, &document.id, error))?;
         let labels = fields.get("labels").and_then(Value::as_object);
-        self.fields.iter().all(|(name, value)| is(&fields, name, value))
+        Ok(self.fields.iter().all(|(name, value)| is(&fields, name, value))
             && self.labels.iter().all(|(key, value)| labels.is_some_and(|labels| is(labels, key, value)))
-            && self.references.iter().all(|(list, id)| refers(&fields, list, id))
+            && self.references.iter().all(|(list, id)| refers(&fields, list, id)))
     }
 }
 
+/// Takes the labels of a query, as `label=key=value`.
+pub(super) fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Failure> {
+    let label = |text: String| {
+        let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| {
+            let message = format!("\"{}\" is not a label, which is key=value", Excerpt(&text));
+            Failure::invalid_query(FieldError::new("/label", "query", message))
+        })
+    };
+    params.all("label").into_iter().map(label).collect()
+}
+
 /// What has a meaning of its own where documents are listed or patched. A field of such a name cannot be a filter.
-const PARAMETERS: [&str; 8] =
-    ["all", "decommissioned", "dry_run", "expected_revision", "label", "limit", "offset", "revision"];
+const PARAMETERS: [&str; 9] =
+    ["all", "allow_removals", "decommissioned", "dry_run", "expected_revision", "label", "limit", "offset", "revision"];
 
 /// The fields by which documents of a type can be filtered: those with one value and, of clusters, lists of references.
 pub(crate) fn filters(ty: &ResourceType) -> impl Iterator<Item = &str> {

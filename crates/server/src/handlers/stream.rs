@@ -1,5 +1,8 @@
 //! `GET /changes/stream`: follows the log, as server-sent events. A client that was away says where it was, by
 //! `Last-Event-ID` or `?after=`, and misses nothing.
+//!
+//! An event says who, when, why, and which documents, of a large change the first of them; never what they say. So a stream holds
+//! some kilobytes, however slow its client, and there are so many streams and no more.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -9,15 +12,15 @@ use axum::{
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_core::Stream;
-use model::{Change, Digest, FieldError, Revision};
-use serde_json::json;
-use tokio::sync::watch;
+use model::{Digest, FieldError, Revision};
+use store::{Entry, EntryQuery, StoreError};
+use tokio::sync::{mpsc, watch};
 
-use super::{changes::heading, past};
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use super::{changes::told, past};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
 
 /// How many changes are read at once.
-const BATCH: u32 = 100;
+const BATCH: u32 = 20;
 
 /// Silence is broken so often, so that nobody takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -42,14 +45,20 @@ pub(crate) async fn stream(
     if at > app.snapshot()?.revision() {
         return Err(past::unknown(at));
     }
+    let permit = app.limits.streams.enter().await?;
     // What is forgotten cannot be followed, and the client should know before it waits.
-    past::log(&app)?.changes_after(at, 1).await.map_err(past::unreadable)?;
+    let horizon = past::log(&app)?.ends().await.map_err(past::unreadable)?.horizon.revision;
+    if at < horizon {
+        return Err(past::unreadable(StoreError::Pruned { horizon }));
+    }
     let here = *app.snapshot()?.point();
     let digest = (here.revision == at).then_some(here.digest);
-    let tail = Tail { published: app.log.subscribe(), app, at, digest, ready: VecDeque::new() };
-    let events = futures_util::stream::unfold(tail, |mut tail| async {
-        let change = tail.next().await?;
-        Some((Ok(event(&change)), tail))
+    let tail = Tail { published: app.log.subscribe(), app, at, digest, ready: VecDeque::new(), _permit: permit };
+    let (to, from) = mpsc::channel(1);
+    tokio::spawn(tail.send(to));
+    let events = futures_util::stream::unfold(from, |mut from| async {
+        let event = from.recv().await?;
+        Some((Ok(event), from))
     });
     let hello = futures_util::stream::once(async { Ok(Event::default().comment("following")) });
     let events = futures_util::StreamExt::chain(hello, events);
@@ -63,12 +72,28 @@ struct Tail {
     at: Revision,
     /// What led there, as far as it is known.
     digest: Option<Digest>,
-    ready: VecDeque<Change>,
+    ready: VecDeque<Entry>,
+    _permit: Permit,
 }
 
 impl Tail {
+    /// Sends changes as they come, each once the one before it was taken, until either side ends.
+    async fn send(mut self, to: mpsc::Sender<Event>) {
+        loop {
+            let entry = tokio::select! {
+                entry = self.next() => entry,
+                // The client has gone.
+                () = to.closed() => None,
+            };
+            let Some(entry) = entry else { return };
+            if to.send(event(&entry)).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// The next change; none where the log cannot be followed from here or the server stops, which ends the stream.
-    async fn next(&mut self) -> Option<Change> {
+    async fn next(&mut self) -> Option<Entry> {
         while self.ready.is_empty() {
             let at = self.at;
             tokio::select! {
@@ -80,23 +105,35 @@ impl Tail {
                 }
                 () = self.app.log.closed() => return None,
             }
-            let tail = past::log(&self.app).ok()?.changes_after(at, BATCH).await;
             self.ready =
-                tail.inspect_err(|error| tracing::warn!("a stream of changes ends: {error}")).ok()?.changes.into();
-            let last = self.ready.back()?;
-            if self.digest.is_some_and(|digest| self.ready.front().is_some_and(|first| first.parent != digest)) {
-                tracing::warn!("a stream of changes ends: the log is another one");
-                return None;
-            }
-            (self.at, self.digest) = (last.revision, Some(last.digest));
+                self.read().await.inspect_err(|what| tracing::warn!("a stream of changes ends: {what}")).ok()?;
         }
         self.ready.pop_front()
     }
+
+    /// The next changes.
+    async fn read(&mut self) -> Result<VecDeque<Entry>, String> {
+        let store = past::log(&self.app).map_err(|failure| failure.cause().to_owned())?;
+        let until = Revision(self.at.0.saturating_add(u64::from(BATCH) + 1));
+        let query = EntryQuery { after: Some(self.at), before: Some(until), limit: BATCH, ..EntryQuery::default() };
+        let permit = self.app.limits.past.go_on().await.map_err(|failure| failure.cause().to_owned())?;
+        let mut entries = store.entries(&query).await.map_err(|error| error.to_string())?;
+        drop(permit);
+        entries.reverse();
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Err("the log is shorter than what is served".to_owned());
+        };
+        if first.change.revision.0 != self.at.0 + 1 {
+            return Err(format!("what came after revision {} is forgotten", self.at));
+        }
+        if self.digest.is_some_and(|digest| first.change.parent != digest) {
+            return Err("the log is another one".to_owned());
+        }
+        (self.at, self.digest) = (last.change.revision, Some(last.change.digest));
+        Ok(entries.into())
+    }
 }
 
-fn event(change: &Change) -> Event {
-    let mut told = heading(change);
-    let writes = change.writes.iter();
-    told["writes"] = writes.map(|write| json!({"kind": write.kind, "id": write.id, "op": write.op.name()})).collect();
-    Event::default().event("change").id(change.revision.to_string()).data(told.to_string())
+fn event(entry: &Entry) -> Event {
+    Event::default().event("change").id(entry.change.revision.to_string()).data(told(entry).to_string())
 }

@@ -18,7 +18,7 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
 
 /// The parameters of every change.
 fn of_change(mut first: Vec<Value>) -> Vec<Value> {
-    first.extend([parameter("DryRun"), parameter("ExpectedRevision"), parameter("Reason")]);
+    first.extend([parameter("DryRun"), parameter("ExpectedRevision"), parameter("AllowRemovals"), parameter("Reason")]);
     first
 }
 
@@ -51,6 +51,8 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
     Operation::new(tag, &format!("list{many}"), &format!("The documents of type {}.", ty.kind), &list_of(&one))
         .with(page)
         .or("304", json!({"description": "The client has it already."}))
+        .or_incomplete()
+        .limited()
         .at(paths, &path, "get");
     let plan = json!({"description": "What would be done.", "content": {JSON: {"schema": reference("Plan")}}});
     Operation::answering(tag, &format!("create{one}"), &format!("Create a {}.", ty.kind), "201", JSON, &document)
@@ -65,6 +67,7 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
             "application/strategic-merge-patch+json": {"schema": object()},
             JSON: {"schema": object()}
         }))
+        .or_incomplete()
         .at(paths, &path, "patch");
     describe_document(ty, &one, &format!("{path}/{{id}}"), paths);
     describe_past(ty, &one, &format!("{path}/{{id}}"), paths);
@@ -81,6 +84,7 @@ fn describe_document(ty: &ResourceType, one: &str, path: &str, paths: &mut Value
     Operation::new(tag, &format!("get{one}"), &format!("One {}, with its ETag.", ty.kind), &document)
         .with(read)
         .or("304", json!({"description": "The client has it already."}))
+        .limited()
         .at(paths, path, "get");
     let summary = format!("Make a {} say this and no more. Without If-Match, the last writer wins.", ty.kind);
     Operation::new(tag, &format!("replace{one}"), &summary, &or_plan(&document))
@@ -113,7 +117,7 @@ fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value) {
     let mut pages = id_of(ty);
     pages.extend([parameter("Before"), parameter("Limit")]);
     let summary = "Every change of the document, newest first.";
-    Operation::new("changes", &format!("history{one}"), summary, &list_of("HistoryEntry")).with(pages).at(
+    Operation::new("changes", &format!("history{one}"), summary, &list_of("HistoryEntry")).with(pages).limited().at(
         paths,
         &format!("{path}/history"),
         "get",
@@ -167,6 +171,15 @@ fn describe_cluster(registry: &Registry, paths: &mut Value) {
         "post",
     );
 
+    let summary = "Release a former DNS name: the cluster no longer answers to it, and another cluster may take it.";
+    let name = json!({"name": "name", "in": "path", "required": true, "schema": {"type": "string"},
+        "description": "A name of the cluster's former_dns."});
+    Operation::new(tag, "releaseDns", summary, &cluster).with(of_edit(vec![parameter("ClusterId"), name])).at(
+        paths,
+        "/clusters/{id}/former_dns/{name}",
+        "delete",
+    );
+
     let path = "/clusters/{id}/patches/{component}";
     let component = || of_edit(vec![parameter("ClusterId"), parameter("Component")]);
     let summary = "Make these the patches of a component on a cluster.";
@@ -181,6 +194,8 @@ fn describe_cluster(registry: &Registry, paths: &mut Value) {
         let summary = format!("What a cluster is told of type {} or, at a revision, was told then.", ty.kind);
         Operation::new(tag, &format!("inputs{many}"), &summary, &polls::inputs(ty))
             .with(vec![parameter("ClusterId"), parameter("Empty"), parameter("Revision")])
+            .or_incomplete()
+            .limited()
             .at(paths, &format!("/clusters/{{id}}/inputs/{}", ty.path), "get");
         let path = format!("/clusters/{{id}}/{}/{{ref_id}}", ty.list);
         let place = || of_edit(vec![parameter("ClusterId"), parameter("RefId")]);
@@ -204,24 +219,36 @@ fn describe_changes(paths: &mut Value) {
         .at(paths, "/batch", "post");
     let summary = "Say that the log is to be followed, though it does not continue what is served.";
     Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
-        .with(of_change(vec![parameter("ExpectedDigest"), parameter("Served")]))
+        .with(["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "Reason"].map(parameter).to_vec())
         .at(paths, "/store/accept", "post");
+    let summary = "Where this server's files and the change log differ on how resource types are served.";
+    Operation::new("operators", "getTypeChanges", summary, &reference("TypeChanges")).at(
+        paths,
+        "/types/changes",
+        "get",
+    );
+    let summary = "Serve the resource types as this server's files say; expected_revision is needed.";
+    Operation::new("operators", "acceptTypes", summary, &written)
+        .with(["ExpectedChanges", "PlannedRevision", "DryRun", "AllowRemovals", "Reason"].map(parameter).to_vec())
+        .at(paths, "/types/accept", "post");
     let summary = "The audit trail, newest first; the next page is in the Link header.";
     Operation::new(tag, "listChanges", summary, &list_of("Change"))
         .with(["Kind", "ChangedId", "Actor", "Since", "Until", "Before", "Limit"].map(parameter).to_vec())
+        .limited()
         .at(paths, "/changes", "get");
     let summary = "Follow the log, as server-sent events; Last-Event-ID is honoured.";
     Operation::answering(tag, "followChanges", summary, "200", "text/event-stream", &json!({"type": "string"}))
         .with(vec![parameter("After")])
+        .limited()
         .at(paths, "/changes/stream", "get");
     let summary = "One change, with every document before and after it.";
     Operation::new(tag, "getChange", summary, &reference("ChangeWithDocuments"))
         .with(vec![parameter("PathRevision")])
+        .limited()
         .at(paths, "/changes/{revision}", "get");
     let summary = "Undo a change by a new one; refused if it was changed since.";
-    Operation::new(tag, "revertChange", summary, &written).with(of_change(vec![parameter("PathRevision")])).at(
-        paths,
-        "/changes/{revision}/revert",
-        "post",
-    );
+    Operation::new(tag, "revertChange", summary, &written)
+        .with(of_change(vec![parameter("PathRevision")]))
+        .limited()
+        .at(paths, "/changes/{revision}/revert", "post");
 }

@@ -1,10 +1,9 @@
-//! Schemas and parameters that several operations share.
+//! Schemas that several operations share.
 
-use model::{MAX_SAFE_INTEGER, Map, Value};
+use model::{Map, Value, limits::ERRORS};
 use serde_json::json;
 
 use super::reference;
-use crate::query::MAX_COUNT;
 
 /// A declared schema as documents are held to it: an object that lists its fields has no others. Our own words are left
 /// out.
@@ -65,7 +64,8 @@ pub(super) fn shared() -> Value {
             "properties": {
                 "type": text, "title": text, "status": number, "detail": text,
                 "code": {"type": "string", "description": "Stable; for programs."},
-                "errors": {"type": "array", "items": reference("FieldError")}
+                "errors": {"type": "array", "items": reference("FieldError"), "maxItems": ERRORS},
+                "more_errors": {"type": "integer", "description": "How many broken rules are not listed."}
             },
             "example": {
                 "type": "about:blank", "title": "Not Found", "status": 404, "code": "unknown-cluster",
@@ -76,14 +76,22 @@ pub(super) fn shared() -> Value {
             "type": "object", "required": ["kind", "id", "pointer", "rule", "message"],
             "properties": {"kind": text, "id": text, "pointer": text, "rule": text, "message": text}
         },
+        "ProblemCounts": {
+            "type": "object", "required": ["total", "rules"],
+            "properties": {"total": number, "rules": {"type": "object", "additionalProperties": number}},
+            "example": {"total": 1, "rules": {"missing-definition": 1}}
+        },
         "Ready": {
             "type": "object", "required": ["status", "version", "revision", "age_seconds", "store"],
             "properties": {
                 "status": text, "version": text, "revision": number,
                 "age_seconds": {"type": "number", "description": "Time since the picture was last known to be at the head of the log."},
-                "store": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]}
+                "store": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]},
+                "types_changed": {"type": "array", "items": text, "description": "Paths that are not served, because this server's files of their types differ from the change log."}
             }
         },
+        "TypeRecord": type_record(),
+        "TypeChanges": type_changes(),
         "Point": point(),
         "Store": store(),
         "Accepted": {
@@ -105,7 +113,10 @@ pub(super) fn shared() -> Value {
             "type": "object", "required": ["revision", "documents"],
             "properties": {"revision": number, "documents": {"type": "array", "items": told}}
         },
-        "Change": with(json!({"writes": {"type": "array", "items": told}})),
+        "Change": with(json!({
+            "writes": {"type": "array", "items": told, "description": "Of a large change the first ones."},
+            "total": {"type": "integer", "description": "How many documents it wrote, where not all of them are in writes."}
+        })),
         "ChangeWithDocuments": with(json!({"epoch": number, "parent": text, "digest": text, "writes": {"type": "array", "items": {
             "type": "object", "required": ["kind", "id", "op"],
             "properties": {"kind": text, "id": text, "op": text, "before": object, "after": object}
@@ -187,7 +198,49 @@ fn plan() -> Value {
             "totals": {"type": "object", "additionalProperties": {
                 "type": "object", "required": ["clusters", "added", "changed", "removed"],
                 "properties": {"clusters": number, "added": number, "changed": number, "removed": number}
-            }}
+            }},
+            "refused": {
+                "type": "object", "required": ["code", "detail", "removed", "clusters"],
+                "description": "What the change would take from clusters with deletion_protection, where it is refused for that.",
+                "properties": {"code": text, "detail": text, "removed": number, "clusters": {"type": "array", "items": {
+                    "type": "object", "required": ["id", "removed"], "properties": {"id": text, "removed": number}
+                }}}
+            }
+        }
+    })
+}
+
+/// How a resource type is served.
+fn type_record() -> Value {
+    let text = json!({"type": "string"});
+    json!({
+        "type": "object", "required": ["kind", "list", "path", "key"],
+        "properties": {
+            "kind": text, "list": text, "path": text, "key": text,
+            "defaults": {"type": "object", "additionalProperties": true},
+            "fields": {"type": "array", "items": text, "description": "The fields that reach Flux."},
+            "retired": {"type": "boolean", "description": "Whether it is accepted that the type is served no more."},
+            "former_paths": {"type": "array", "items": text, "description": "Paths that it had, and that no other type has taken over."},
+            "former_lists": {"type": "array", "items": text, "description": "Lists that it had, and that no other type has taken over."}
+        }
+    })
+}
+
+/// Where a server's files and the change log differ on how types are served.
+fn type_changes() -> Value {
+    json!({
+        "type": "object", "required": ["revision", "digest", "changes", "plan"],
+        "properties": {
+            "revision": {"type": "integer"},
+            "digest": {"type": "string", "description": "Stands for the changes, for expected_changes."},
+            "changes": {"type": "array", "items": {
+                "type": "object", "required": ["change"],
+                "properties": {
+                    "change": {"type": "string", "enum": ["added", "changed", "removed"]},
+                    "recorded": reference("TypeRecord"), "declared": reference("TypeRecord")
+                }
+            }},
+            "plan": reference("Plan")
         }
     })
 }
@@ -224,53 +277,5 @@ fn batch() -> Value {
             {"op": "create", "kind": "namespace", "body": {"id": "team-sandbox", "labels": {"team": "sandbox"}}},
             {"op": "assign", "cluster": "demo-cluster-01", "kind": "namespace", "id": "team-sandbox"}
         ]}
-    })
-}
-
-pub(super) fn parameters() -> Value {
-    let query = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "query", "schema": schema, "description": text});
-    let header = |name: &str, text: &str| json!({"name": name, "in": "header", "schema": {"type": "string"}, "description": text});
-    let path = |name: &str, text: &str, example: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}, "description": text, "example": example});
-    let flag = json!({"type": "boolean"});
-    let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT});
-    let revision = json!({"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER});
-    let time = json!({"type": "string", "format": "date-time"});
-    json!({
-        "ClusterDns": path("cluster_dns", "The cluster's DNS name; case and a trailing dot do not matter.", "demo-cluster-01.k8s.example.com"),
-        "Id": path("id", "The document's id.", "podinfo"),
-        "ClusterId": path("id", "The cluster's id.", "demo-cluster-01"),
-        "RefId": path("ref_id", "The id of what the cluster refers to.", "podinfo"),
-        "Component": path("component", "The id of the component that is patched.", "podinfo"),
-        "PathRevision": {"name": "revision", "in": "path", "required": true, "schema": revision, "description": "A revision.", "example": 1},
-        "Empty": query("empty", json!({"type": "string", "enum": ["explicit"]}), "Say \"no inputs\" by the one record {\"id\": \"none\", \"none\": true} instead of an empty list."),
-        "ApiUrl": query("api_url", json!({"type": "string", "format": "uri", "example": "https://fleet.example.com"}), "What the cluster calls; needed where the server has no PUBLIC_URL. Plain http sends the token readable."),
-        "Interval": query("interval", json!({"type": "string", "pattern": "^([1-9][0-9]*h)?([1-9][0-9]*m)?([1-9][0-9]*s)?$", "default": "5m", "example": "5m"}), "How often the cluster polls, from 1s to 24h; each cluster gets up to a tenth less, so that a fleet spreads out."),
-        "CertSecret": query("cert_secret", json!({"type": "string", "pattern": "^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$"}), "The Secret on the cluster with ca.crt, or with a client's tls.crt and tls.key."),
-        "FluxInstance": query("flux_instance", json!({"type": "boolean", "default": true}), "Whether Flux itself is installed too."),
-        "DryRun": query("dry_run", flag.clone(), "Answer what would change, and change nothing."),
-        "ExpectedRevision": query("expected_revision", revision.clone(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
-        "ExpectedDigest": {"name": "expected_digest", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest of the log that was looked at; if it is another one, 412."},
-        "Served": query("served", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of what a server elsewhere serves and holds on to; else of what this one does."),
-        "Cascade": query("cascade", flag.clone(), "Remove what refers to the document, in the same change."),
-        "Purge": query("purge", flag.clone(), "Forget a decommissioned cluster: its name is unknown again."),
-        "All": query("all", flag.clone(), "Say that every document is meant."),
-        "Decommissioned": query("decommissioned", flag, "The decommissioned clusters instead of those in force."),
-        "Limit": query("limit", count.clone(), "The most to answer."),
-        "Offset": query("offset", count, "How many to pass over first."),
-        "Label": query("label", json!({"type": "array", "items": {"type": "string", "pattern": "^[^=]+=.*$"}}), "Only documents with this label, as key=value."),
-        "Revision": query("revision", revision.clone(), "As it was at this revision."),
-        "Before": query("before", revision.clone(), "Only what came before this revision: the last one of the page before."),
-        "After": query("after", revision, "Begin after this revision."),
-        "Kind": query("kind", json!({"type": "string", "minLength": 1}), "Only changes of documents of this type."),
-        "ChangedId": query("id", json!({"type": "string", "pattern": "^[A-Za-z0-9][-._:A-Za-z0-9]{0,252}$"}), "Only changes of documents of this id."),
-        "Actor": query("actor", json!({"type": "string"}), "Only changes by this actor."),
-        "Since": query("since", time.clone(), "Only changes at or after this time."),
-        "Until": query("until", time, "Only changes before this time."),
-        "IfMatch": header("If-Match", "Only if the document has this ETag."),
-        "IfNoneMatch": header("If-None-Match", "Only if the document has another ETag."),
-        "Reason": {
-            "name": "X-Change-Reason", "in": "header", "schema": {"type": "string", "maxLength": 1000},
-            "description": "Why, for the audit trail."
-        }
     })
 }

@@ -231,6 +231,31 @@ fn every_route_is_described() {
     assert!(routes.is_empty(), "these routes are not described: {routes:?}");
 }
 
+/// Every route that there is, by the test before this one, with every method that may change something.
+#[test]
+fn no_route_is_written_to_with_the_read_token_or_without_one() {
+    let server = Server::crud();
+    let described = operations(&server);
+    let paths: std::collections::BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
+    let mut refused = 0;
+    for path in &paths {
+        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+            let ask = |token: &str| {
+                let headers = [("authorization", token), ("content-type", "application/json")];
+                let answer = server.exchange(method, path, &headers, Some("{}".to_owned()));
+                (answer.status, answer.json()["code"].clone())
+            };
+            let is_route = described.contains(&(method.to_owned(), path.clone()));
+            let expected = if is_route { (403, json!("forbidden")) } else { (405, json!("method-not-allowed")) };
+            assert_eq!(ask("Bearer read-token"), expected, "{method} {path} with the read token");
+            assert_eq!(ask("Bearer wrong-token"), (401, json!("unauthorized")), "{method} {path} with a wrong token");
+            refused += usize::from(is_route);
+        }
+    }
+    assert!(refused >= 30, "only {refused} routes write");
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(1), "nothing was changed");
+}
+
 #[test]
 fn a_description_from_a_file_is_served_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

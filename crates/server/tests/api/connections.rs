@@ -10,7 +10,7 @@ use axum::{Router, routing::get};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::signal::Signal;
 use server::{Limits, Reply, Shortcut, listen, serve};
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::harness::Server;
 
@@ -74,7 +74,8 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
             let pages =
                 Router::new().route("/small", get(async || "small")).route("/large", get(async || "x".repeat(LARGE)));
-            serve(listener, Large, TowerToHyperService::new(pages), limits, async { drop(stopped.await) }).await;
+            let service = (TowerToHyperService::new(pages), Handle::current());
+            serve(listener, Large, service, limits, async { drop(stopped.await) }).await;
         });
     });
     (address.recv().unwrap(), stop)

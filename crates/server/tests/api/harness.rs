@@ -164,13 +164,26 @@ impl Server {
         };
         let headers = response.headers().clone();
         let content_type = headers.get("content-type").map_or("", |value| value.to_str().unwrap()).to_owned();
-        let body = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string().unwrap();
+        let body = response.body_mut().with_config().limit(64 * 1024 * 1024).read_to_string();
+        let body = body.unwrap_or_else(|error| panic!("{method} {path}: {error}; the server's log:\n{}", self.log()));
         Answer { status: response.status().as_u16(), content_type, headers, body }
     }
 
     /// Waits for something that must come soon.
     pub(crate) fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
         harness::eventually_or(&|| format!("{what}; the log says: {}", self.log()), &mut is);
+    }
+
+    /// Waits until the server has read its store once more, wholly after this call: what it does not do now, it will not do.
+    pub(crate) fn after_a_refresh(&self) {
+        let refreshes = || {
+            let metrics = self.get_open("/metrics").body;
+            let count = metrics.lines().find_map(|line| line.strip_prefix("flux_resourceset_store_refreshes_total "));
+            count.expect("refreshes are counted").parse::<u64>().unwrap()
+        };
+        // The first to be counted may have begun before.
+        let enough = refreshes() + 2;
+        self.wait_until("the store is read again", || refreshes() >= enough);
     }
 
     pub(crate) fn pid(&self) -> u32 {

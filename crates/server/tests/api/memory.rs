@@ -121,6 +121,51 @@ fn a_change_that_was_not_kept_whole_was_not_served() {
     assert_eq!(told(&server), None);
 }
 
+/// Times that are yet to come say that the clock was set back, so nobody knows for how long the server was down.
+#[test]
+fn a_kept_snapshot_from_a_time_that_is_yet_to_come_is_not_served() {
+    let folder = folder();
+    drop(start(&folder));
+    fs::rename(folder.path().join("data"), folder.path().join("aside")).unwrap();
+    let settings = [KEPT, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")];
+    assert!(told(&Server::start_in(folder.clone(), &settings)).is_some(), "as it is, it is served");
+    for name in ["kept", "kept.lock"] {
+        let file = fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+        let before = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(before + std::time::Duration::from_hours(1)).unwrap();
+        let server = Server::launch(folder.clone(), &settings);
+        server.wait_until("it says so", || server.log().contains("which is yet to come"));
+        assert_eq!(told(&server), None, "{name}");
+        drop(server);
+        file.set_modified(before).unwrap();
+    }
+}
+
+/// Nobody else needs to read what a fleet is made of.
+#[test]
+fn what_a_server_writes_is_for_its_user_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = folder();
+    let server = start(&folder);
+    give(&server, "one");
+    must(folder.path(), &["backup", "backup"]);
+    let files = ["", "-wal", "-shm"].map(|end| format!("data/flux-resourceset.db{end}"));
+    for name in files.iter().map(String::as_str).chain(["kept", "kept.lock", "backup"]) {
+        assert_eq!(mode(&folder.path().join(name)), 0o600, "{name}");
+    }
+    // What an operator has opened for a group stays so, and so do the files beside it.
+    let database = server.database();
+    server.signal(nix::sys::signal::SIGTERM);
+    assert!(server.wait().success());
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    let server = start(&folder);
+    give(&server, "two");
+    for name in files {
+        assert_eq!(mode(&folder.path().join(&name)), 0o640, "{name}");
+    }
+}
+
 #[test]
 fn a_fleet_that_was_known_is_not_begun_anew() {
     let folder = folder();
@@ -137,7 +182,7 @@ fn a_fleet_that_was_known_is_not_begun_anew() {
         let server = Server::start_in(folder.clone(), &[CRUD, KEPT, ("SEED_FILE", "seed.json")]);
         assert_eq!(server.get_open("/ready").json()["revision"], json!(0), "no seed");
         assert_eq!(server.poll(DEMO, "namespaces").status, 404);
-        assert!(server.log().contains(what), "{}", server.log());
+        server.wait_until("it says so", || server.log().contains(what));
     }
 }
 
@@ -223,7 +268,7 @@ fn a_word_reaches_those_who_serve_what_was_seen() {
     let refused = accept("");
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("not-diverged")), "{}", refused.body);
     assert_eq!(accept(&format!("&served={digest}")).status, 200);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    reader.after_a_refresh();
     let store = reader.get("/store").json();
     assert_eq!((told(&reader), &store["status"]), (before, &json!("diverged")), "nobody saw what this one would lose");
     let log = store["log"]["digest"].as_str().unwrap();

@@ -47,6 +47,7 @@ fn a_missing_or_bad_setting_is_one_sentence() {
         &[("SNAPSHOT_MAX_AGE", "-1h")],
         &[("SNAPSHOT_FILE", "kept"), ("STORE_BACKEND", "memory")],
         &[("LISTEN_ADDR", "localhost")],
+        &[("ADMIN_ADDR", "9090")],
         &[("RUST_LOG", "a=b=c")],
         &[("HISTORY_RETENTION", "a while")],
         &[("SEED_FILE", "missing.json")],
@@ -82,6 +83,7 @@ fn every_setting_is_also_a_flag_and_help_shows_no_secret() {
         "HISTORY_RETENTION",
         "RESOURCES_DIR",
         "LISTEN_ADDR",
+        "ADMIN_ADDR",
         "RUST_LOG",
     ] {
         let flag = format!("--{}", name.to_lowercase().replace('_', "-"));
@@ -113,4 +115,51 @@ fn only_a_large_fleet_is_held_in_large_pages() {
         let told = status.lines().find_map(|line| line.strip_prefix("THP_enabled:")).unwrap();
         assert_eq!(told.trim(), allowed, "of {} documents", namespaces.len());
     }
+}
+
+/// The status of a request without a token to an address.
+fn status_at(address: &str, path: &str) -> u16 {
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    agent.get(format!("http://{address}{path}")).call().unwrap().status().as_u16()
+}
+
+#[test]
+fn metrics_have_an_address_of_their_own_if_that_is_asked_for() {
+    for mode in ["crud", "read-only"] {
+        let server = Server::start(&[("ADMIN_ADDR", "127.0.0.1:0"), ("API_MODE", mode)]);
+        let log = server.log();
+        let admin = log.split_once("admin.address=").unwrap().1.split_whitespace().next().unwrap();
+        let at = |address: &str| ["/health", "/ready", "/metrics"].map(|path| status_at(address, path));
+        assert_eq!(at(admin), [200, 200, 200], "{mode}");
+        assert_eq!(at(server.address()), [200, 200, 401], "{mode}");
+        assert_eq!(server.get("/metrics").status, 404, "{mode}: as any path that is not there");
+        for path in ["/clusters", "/openapi.yaml", "/api/v2/flux/clusters"] {
+            assert_eq!(status_at(admin, path), 401, "{mode}: {path}");
+        }
+        // What is answered at either address is counted.
+        let agent: ureq::Agent = ureq::Agent::new_with_defaults();
+        let text = agent.get(format!("http://{admin}/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
+        assert!(text.contains(r#"route="/metrics",status="200""#), "{text}");
+        server.signal(nix::sys::signal::SIGTERM);
+        assert!(server.wait().success(), "{mode}");
+    }
+    let alone = Server::start(&[("ADMIN_ADDR", "")]);
+    assert_eq!(alone.get_open("/metrics").status, 200);
+}
+
+#[test]
+fn a_failure_is_logged_with_the_address_of_the_client() {
+    let server = Server::crud();
+    let forwarded = [("x-forwarded-for", "203.0.113.7")];
+    let statuses = [
+        server.exchange("GET", "/api/v2/flux/clusters/nobody.example/namespaces", &forwarded, None).status,
+        server.write("POST", "/namespaces", &json!({"id": 1}), &forwarded).status,
+    ];
+    assert_eq!(statuses, [401, 422]);
+    let is_refusal = |line: &&str| line.contains("a request was refused");
+    server.wait_until("both are logged", || server.log().lines().filter(is_refusal).count() == 2);
+    let log = server.log();
+    let refused: Vec<_> = log.lines().filter(is_refusal).collect();
+    assert!(refused.iter().all(|line| line.contains(" client.address=127.0.0.1:")), "{refused:?}");
+    assert!(!log.contains("203.0.113.7"), "what a client says of itself is not taken: {log}");
 }

@@ -148,6 +148,27 @@ fn both_ways_answer_alike() {
     assert_eq!(answer(PATH, ""), answer(PATH, &headers), "what has many headers is left to those who count them");
 }
 
+/// A no-break space is white space to Unicode, and no part of HTTP.
+#[test]
+fn only_spaces_and_tabs_around_a_token_are_left_out_on_either_way() {
+    let server = server();
+    let odd = PATH.replace("one.", "one%2E");
+    for (credentials, status) in [
+        ("Bearer read-token", "200"),
+        ("Bearer   read-token \t", "200"),
+        ("Bearer \u{a0}read-token", "401"),
+        ("Bearer read-token\u{a0}", "401"),
+        ("Bearer read-token\u{3000}", "401"),
+        ("Bearer read-token\u{85}", "401"),
+    ] {
+        for path in [PATH, &odd] {
+            let request = format!("GET {path} HTTP/1.1\r\nAuthorization: {credentials}\r\nConnection: close\r\n\r\n");
+            let answer = exchange(&server, &request);
+            assert_eq!(&answer["HTTP/1.1 ".len()..][..3], status, "{credentials:?} {path}");
+        }
+    }
+}
+
 #[test]
 fn requests_of_all_kinds_follow_one_another_on_one_connection() {
     let server = server();

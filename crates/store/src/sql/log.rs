@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Connection, append, column, documents, query, rows};
 use crate::{
-    Changes, Ends, Entry, EntryQuery, Picture, RestoreError, StoreError, Tail,
+    Changes, Ends, Entry, EntryQuery, Kinds, LISTED, Picture, RestoreError, StoreError, Tail, WriteAndBefore,
     pieces::{Collection, Pieces},
 };
 
@@ -117,19 +117,69 @@ async fn point_at(connection: &mut Connection, ends: &Ends, revision: Revision) 
     Ok(ends.head.after(&change))
 }
 
-pub(super) async fn load_at(connection: &mut Connection, revision: Revision) -> Result<Picture, StoreError> {
+pub(super) async fn documents_at(
+    connection: &mut Connection,
+    revision: Revision,
+    kinds: &Kinds,
+) -> Result<Picture, StoreError> {
     let ends = ends(connection).await?;
     let point = point_at(connection, &ends, revision).await?;
-    let found = query(
-        "SELECT w.* FROM fleet_writes w
-         JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes WHERE revision <= $1 GROUP BY kind, id) last
-         ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
-    )
-    .bind(rows::number(revision.0));
-    let (to, collection) = Collection::begin();
+    // Each finds the last writes in the index, and reads the bodies of no others.
+    let (text, kind) = match kinds {
+        Kinds::All => (
+            "SELECT w.* FROM fleet_writes w JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes
+             WHERE revision <= $1 GROUP BY kind, id) last
+             ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
+            None,
+        ),
+        Kinds::Only(kind) => (
+            "SELECT w.* FROM fleet_writes w JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes
+             WHERE kind = $2 AND revision <= $1 GROUP BY kind, id) last
+             ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
+            Some(kind),
+        ),
+        // Two ranges of the index, one before the kind and one after it.
+        Kinds::Except(kind) => (
+            "SELECT w.* FROM fleet_writes w JOIN (
+             SELECT kind, id, max(revision) AS revision FROM fleet_writes
+             WHERE kind < $2 AND revision <= $1 GROUP BY kind, id UNION ALL
+             SELECT kind, id, max(revision) AS revision FROM fleet_writes
+             WHERE kind > $2 AND revision <= $1 GROUP BY kind, id) last
+             ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
+            Some(kind),
+        ),
+    };
+    let found = query(text).bind(rows::number(revision.0));
+    let found = match kind {
+        Some(kind) => found.bind(kind.as_str()),
+        None => found,
+    };
+    let (to, collection) = Collection::begin_packed();
     documents::read(found, connection, &to).await?;
     drop(to);
     collection.picture(point).await
+}
+
+pub(super) async fn writes_of(
+    connection: &mut Connection,
+    revision: Revision,
+    from: usize,
+    limit: usize,
+) -> Result<Vec<WriteAndBefore>, StoreError> {
+    let Some(earlier) = revision.0.checked_sub(1).map(Revision) else { return Ok(Vec::new()) };
+    keep(&ends(connection).await?, earlier)?;
+    let found = query(
+        "SELECT w.*, b.op AS before_op, b.body AS before_body, b.checksum AS before_checksum
+         FROM fleet_writes w LEFT JOIN fleet_writes b ON b.kind = w.kind AND b.id = w.id AND b.revision =
+         (SELECT max(e.revision) FROM fleet_writes e WHERE e.kind = w.kind AND e.id = w.id AND e.revision < w.revision)
+         WHERE w.revision = $1 AND w.position >= $2 AND w.position < $3 ORDER BY w.position",
+    )
+    .bind(rows::number(revision.0))
+    .bind(rows::number(from as u64))
+    .bind(rows::number(from.saturating_add(limit) as u64))
+    .fetch_all(connection)
+    .await?;
+    aside(move || found.iter().map(rows::write_and_before).collect()).await
 }
 
 pub(super) async fn document_at(
@@ -153,7 +203,7 @@ pub(super) async fn document_at(
 pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
     let found = query(
         "SELECT c.* FROM fleet_changes c
-         WHERE ($1 IS NULL OR c.revision < $1) AND ($2 IS NULL OR c.actor = $2)
+         WHERE ($1 IS NULL OR c.revision < $1) AND ($8 IS NULL OR c.revision > $8) AND ($2 IS NULL OR c.actor = $2)
            AND ($3 IS NULL OR c.at >= $3) AND ($4 IS NULL OR c.at < $4)
            AND (($5 IS NULL AND $6 IS NULL) OR EXISTS (SELECT 1 FROM fleet_writes w WHERE w.revision = c.revision
                 AND ($5 IS NULL OR w.kind = $5) AND ($6 IS NULL OR w.id = $6)))
@@ -166,18 +216,31 @@ pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> 
     .bind(asked.kind.as_ref().map(Kind::as_str))
     .bind(asked.id.as_ref().map(Id::as_str))
     .bind(i64::from(asked.limit))
+    .bind(asked.after.map(|after| rows::number(after.0)))
     .fetch_all(&mut *connection)
     .await?;
     let mut entries = Vec::with_capacity(found.len());
     for row in &found {
         let change = rows::change(row)?;
-        let writes = query("SELECT kind, id, op FROM fleet_writes WHERE revision = $1 ORDER BY position")
+        let writes = query("SELECT kind, id, op FROM fleet_writes WHERE revision = $1 ORDER BY position LIMIT $2")
             .bind(rows::number(change.revision.0))
+            .bind(rows::number(LISTED as u64))
             .fetch_all(&mut *connection)
             .await?;
-        entries.push(Entry { change, writes: writes.iter().map(rows::touched).collect::<Result<_, _>>()? });
+        let writes = writes.iter().map(rows::touched).collect::<Result<Vec<_>, _>>()?;
+        let total = if writes.len() < LISTED { writes.len() } else { count(connection, change.revision).await? };
+        entries.push(Entry { change, writes, total });
     }
     Ok(entries)
+}
+
+/// How many documents a change wrote.
+async fn count(connection: &mut Connection, revision: Revision) -> Result<usize, StoreError> {
+    let row = query("SELECT count(*) AS writes FROM fleet_writes WHERE revision = $1")
+        .bind(rows::number(revision.0))
+        .fetch_one(connection)
+        .await?;
+    Ok(usize::try_from(column::<i64>(&row, "writes")?).unwrap_or_default())
 }
 
 /// Of so many changes the digest is kept when the rest is forgotten.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use model::{Body, Change, Digest, Document, Epoch, Id, Kind, Op, Point, Revision, Write};
 
 use super::{Query, Row, column};
-use crate::{Ends, StoreError};
+use crate::{Ends, StoreError, WriteAndBefore};
 
 /// A write on its way into the database.
 pub(super) struct WriteRow<'a> {
@@ -99,6 +99,19 @@ fn point(row: &Row, [at, epoch, led]: [&str; 3]) -> Result<Point, StoreError> {
 pub(super) fn write(row: &Row) -> Result<Write, StoreError> {
     let (kind, id): (&str, &str) = (column(row, "kind")?, column(row, "id")?);
     checked(Kind::from(kind), id, column(row, "op")?, column(row, "body")?, column(row, "checksum")?)
+}
+
+/// A write, and what the document was before it, in columns of other names.
+pub(super) fn write_and_before(row: &Row) -> Result<WriteAndBefore, StoreError> {
+    let write = write(row)?;
+    let before = match column::<Option<&str>>(row, "before_op")? {
+        None => None,
+        Some(op) => {
+            let (body, sum) = (column(row, "before_body")?, column(row, "before_checksum")?);
+            Some(checked(write.kind.clone(), write.id.as_str(), op, body, sum)?.op).filter(|op| *op != Op::Remove)
+        }
+    };
+    Ok(WriteAndBefore { write, before })
 }
 
 /// A write whose checksum agrees with it.

@@ -184,3 +184,36 @@ impl Reading<'_> {
         found
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use crate::sqlite::{column, query};
+
+    /// SQLite's own numbers for `synchronous`: 2 is FULL, which waits for the disk at every commit.
+    const FULL: i64 = 2;
+
+    async fn settings(work: &mut Work<'_>) -> (i64, String) {
+        let synchronous = query("PRAGMA synchronous").fetch_one(&mut work.connection).await.unwrap();
+        let journal = query("PRAGMA journal_mode").fetch_one(&mut work.connection).await.unwrap();
+        (column(&synchronous, "synchronous").unwrap(), column(&journal, "journal_mode").unwrap())
+    }
+
+    #[tokio::test]
+    async fn every_connection_that_writes_waits_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = Writer::connect(&folder.path().join("log.db"), true).unwrap();
+        let durable = (FULL, "wal".to_owned());
+        let mut work = writer.take().await.unwrap();
+        assert_eq!(settings(&mut work).await, durable, "the first connection");
+        // A mark that only this connection has.
+        work.connection.run("CREATE TEMP TABLE mark (x)").unwrap();
+        // Dropped before it is done, as after a failure: the connection is thrown away.
+        drop(work);
+        let mut work = writer.take().await.unwrap();
+        let marks = query("SELECT count(*) AS marks FROM sqlite_temp_schema").fetch_one(&mut work.connection).await;
+        assert_eq!(column::<i64>(&marks.unwrap(), "marks").unwrap(), 0, "it is another connection");
+        assert_eq!(settings(&mut work).await, durable, "the one that replaced it");
+    }
+}

@@ -4,7 +4,8 @@
 //! through a connection that cannot write before anything is set or migrated.
 
 use std::{
-    os::unix::fs::MetadataExt as _,
+    fs::File,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -37,16 +38,18 @@ impl SqliteStore {
             Err(_) if dsn.mode == Mode::Create => true,
             Err(error) => return Err(io(error)),
         };
-        if !fresh {
+        if fresh {
+            create_private(path).map_err(io)?;
+        } else {
             inspect(dsn).await?;
         }
         let writer = match dsn.mode {
             Mode::Read => None,
             Mode::ReadWrite | Mode::Create => Some(writer(path, fresh).await?),
         };
-        let readers = Readers::new(path, writer.is_some());
+        let (readers, past) = (Readers::new(path, writer.is_some()), Readers::new(path, writer.is_some()));
         let place = Place { path: path.to_owned(), inode: inode(path).map_err(io)? };
-        Ok(Self { readers, writer, place })
+        Ok(Self { readers, past, writer, place })
     }
 }
 
@@ -66,6 +69,12 @@ impl Place {
             Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", self.path.display()))),
         }
     }
+}
+
+/// Makes the file, for this user only, whatever the process's umask is. SQLite gives its other files (`-wal`, `-shm`) the
+/// permissions of this one. A file that is there already keeps those that somebody gave it.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    File::options().create(true).append(true).mode(0o600).open(path).map(drop)
 }
 
 fn inode(path: &Path) -> std::io::Result<(u64, u64)> {

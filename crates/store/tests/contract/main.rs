@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod archives;
+mod past;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,6 +13,10 @@ use archives::{a_log_is_moved_whole, a_log_is_replaced_only_where_that_is_meant,
 use harness::Postgres;
 use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Op, Origin, Point, Revision, State, Write};
+use past::{
+    an_entry_names_the_first_documents_and_counts_all, documents_of_some_kinds_are_read_without_the_others,
+    the_writes_of_a_change_come_a_few_at_a_time_with_what_was_before,
+};
 use store::{
     AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, SqliteStore, Store, StoreError, Tables,
     Timeouts,
@@ -394,6 +399,9 @@ promises!(
     a_change_of_any_size_is_taken_whole_or_not_at_all,
     several_changes_are_taken_all_or_none,
     the_past_can_be_read,
+    documents_of_some_kinds_are_read_without_the_others,
+    the_writes_of_a_change_come_a_few_at_a_time_with_what_was_before,
+    an_entry_names_the_first_documents_and_counts_all,
     the_audit_trail_is_filtered_and_paged,
     pruning_forgets_the_past_and_never_the_present,
     a_log_is_moved_whole,

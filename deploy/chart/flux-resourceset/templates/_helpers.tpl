@@ -152,6 +152,8 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 ports:
   - name: {{ .port }}
     containerPort: {{ .number }}
+  - name: {{ .port }}-admin
+    containerPort: {{ .admin }}
 livenessProbe:
   httpGet:
     path: /health
@@ -167,6 +169,12 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities:
     drop: [ALL]
+{{- end }}
+
+{{/* Where metrics are: no Service and no Ingress leads there. */}}
+{{- define "flux-resourceset.admin.env" -}}
+- name: ADMIN_ADDR
+  value: 0.0.0.0:{{ . }}
 {{- end }}
 
 {{- define "flux-resourceset.env" -}}

@@ -185,6 +185,18 @@ struct Entry<'a> {
     said: Option<Map>,
 }
 
+/// Notes a field of a reference, if it makes a difference. A null says nothing, and takes back what the same field said before
+/// it; so a reference with nothing but nulls beside its id costs no more than one with its id alone.
+pub(super) fn note_field(said: &mut Option<Map>, ty: &ResourceType, name: Cow<'_, str>, value: Value) {
+    if value.is_null() {
+        if let Some(said) = said {
+            said.shift_remove(&*name);
+        }
+    } else if !ty.is_default(&name, &value) {
+        said.get_or_insert_default().insert(name.into_owned(), value);
+    }
+}
+
 struct Object<'a>(&'a ResourceType);
 
 impl<'de> DeserializeSeed<'de> for Object<'_> {
@@ -209,10 +221,7 @@ impl<'de> Visitor<'de> for Object<'_> {
                 entry.id = Some(map.next_value::<Name<'_>>()?.0);
                 continue;
             }
-            let value: Value = map.next_value()?;
-            if !self.0.is_default(&name, &value) {
-                entry.said.get_or_insert_default().insert(name.into_owned(), value);
-            }
+            note_field(&mut entry.said, self.0, name, map.next_value()?);
         }
         Ok(entry)
     }

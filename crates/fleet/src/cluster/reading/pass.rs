@@ -2,15 +2,20 @@
 
 use std::{borrow::Cow, mem};
 
-use model::{Map, Registry, ResourceType, Value};
+use model::{Registry, ResourceType, Value};
 
-use super::{Identity, Lists, Names, Parts, Patched, cursor::Cursor, is_list_of_references, parse};
-use crate::cluster::patches::Said;
+use super::{Identity, Lists, Names, Parts, Patched, cursor::Cursor, is_list_of_references, lists::note_field, parse};
+use crate::cluster::{
+    OtherNames,
+    dns::{FORMER, RELEASED, dns_names, released_names},
+    patches::Said,
+};
 
 /// What a document says, of which each field is there once and is what it should be.
 pub(super) struct Pass<'a> {
     /// Name, DNS name and environment, as JSON.
     identity: [&'a str; 3],
+    other_names: OtherNames,
     patches: Option<Vec<(Cow<'a, str>, Said<'a>)>>,
     lists: Lists,
     unread_lists: Vec<String>,
@@ -20,7 +25,8 @@ impl<'a> Pass<'a> {
     /// Answers nothing where something is odd or wrong.
     pub(super) fn over(body: &'a str, registry: &Registry, names: &mut impl Names) -> Option<Self> {
         let lists = Lists::of(registry);
-        let mut pass = Self { identity: [""; 3], patches: None, lists, unread_lists: Vec::new() };
+        let other_names = OtherNames::default();
+        let mut pass = Self { identity: [""; 3], other_names, patches: None, lists, unread_lists: Vec::new() };
         let mut cursor = Cursor::on(body);
         cursor.object(|name, cursor| pass.field(name, cursor, registry, names))?;
         let is_whole = cursor.is_at_end() && pass.identity.iter().all(|part| part.starts_with('"'));
@@ -48,6 +54,12 @@ impl<'a> Pass<'a> {
             }
             (Some(part), None) => mem::replace(&mut self.identity[part], cursor.value()?).is_empty(),
             (None, None) if name == "patches" => self.patches.replace(patches(cursor)?).is_none(),
+            (None, None) if name == FORMER => {
+                mem::replace(&mut self.other_names.former, dns_names(FORMER, cursor.value()?).ok()?).is_empty()
+            }
+            (None, None) if name == RELEASED => {
+                mem::replace(&mut self.other_names.released, released_names(cursor.value()?).ok()?).is_empty()
+            }
             (None, None) => {
                 let is_unread = is_list_of_references(cursor.value()?);
                 self.unread_lists.extend(is_unread.then(|| name.into_owned()));
@@ -67,13 +79,12 @@ impl<'a> Pass<'a> {
                 return Some(());
             }
             let value = match cursor.value()? {
+                "null" => Value::Null,
                 "true" => Value::Bool(true),
                 "false" => Value::Bool(false),
                 value => parse(value).ok()?,
             };
-            if !ty.is_default(&name, &value) {
-                said.get_or_insert_with(Map::new).insert(name.into_owned(), value);
-            }
+            note_field(&mut said, ty, name, value);
             Some(())
         })?;
         self.lists.push(names.place(ty, &id?).ok()?, said);
@@ -84,7 +95,7 @@ impl<'a> Pass<'a> {
         let [name, dns, environment] = self.identity;
         let identity = Identity::write(name, dns, environment)?;
         let patched = Patched::read(self.patches.into_iter().flatten().map(Ok), names)?;
-        Parts::of(identity, patched, self.lists, self.unread_lists, registry, names)
+        Parts::of(identity, self.other_names, patched, self.lists, self.unread_lists, registry, names)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The audit trail, the past, and going back to it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    sync::Arc,
+};
 
 use model::Value;
 use serde_json::json;
 
 use super::DEMO;
-use crate::harness::Server;
+use crate::harness::{Server, append, put};
 
 fn revisions(changes: &Value) -> Vec<u64> {
     changes.as_array().unwrap().iter().map(|it| it["revision"].as_u64().unwrap()).collect()
@@ -191,6 +194,23 @@ fn the_log_is_followed_as_events() {
     let log = server.log();
     assert_eq!(server.wait().code(), Some(0));
     assert!(!log.contains("are cut off"), "nobody had to be cut off: {log}");
+}
+
+/// The clock of this server is decades ahead of every change, as one that jumped would be.
+#[test]
+fn a_clock_far_ahead_of_the_change_log_forgets_nothing() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    // At the beginning of 1970.
+    for at in 0..4 {
+        let body = put(&json!({"id": "podinfo", "labels": {"n": at.to_string()}}));
+        append(&folder.path().join("data/flux-resourceset.db"), &[("namespace", "podinfo", body)]);
+    }
+    let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "1h")]);
+    server.wait_until("retention has looked", || server.log().contains("are kept: the newest change"));
+    let revisions = |it: &Value| it.as_array().unwrap().iter().map(|it| it["revision"].as_u64()).collect::<Vec<_>>();
+    let kept = revisions(&server.get("/changes").json());
+    assert!(kept.ends_with(&[4, 3, 2, 1].map(Some)), "{kept:?}");
+    assert_eq!(server.get("/namespaces/podinfo?revision=2").status, 200);
 }
 
 #[test]

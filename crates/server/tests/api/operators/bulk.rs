@@ -146,7 +146,8 @@ fn clusters_are_found_by_what_they_refer_to() {
     assert_eq!(server.get("/platform_components?depends_on=base").status, 400);
 
     let patch = json!({"namespaces": [{"id": "shared", "$patch": "delete"}]});
-    let written = server.patch("/clusters?namespaces=shared", &patch).json();
+    let strategic = [("content-type", "application/strategic-merge-patch+json")];
+    let written = server.write("PATCH", "/clusters?namespaces=shared", &patch, &strategic).json();
     assert_eq!(written["documents"].as_array().map(Vec::len), Some(3), "{written}");
     assert_eq!(server.get("/clusters?namespaces=shared").json(), json!([]));
 }
@@ -169,13 +170,12 @@ fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
     let mut seed = fleet_of(2);
     seed["clusters"][1]["namespaces"] = json!([]);
     let server = Server::crud_with(&seed);
-    let swap = json!({"writes": [
-        {"op": "patch", "kind": "cluster", "id": "c00000", "body": {"cluster_dns": "c00001.example"}},
-        {"op": "patch", "kind": "cluster", "id": "c00001", "body": {"cluster_dns": "c00000.example"}}
-    ]});
-    let plan = server.post("/batch?dry_run=true", &swap).json();
-    assert_eq!(plan["clusters"][1]["inputs"]["namespaces"]["removed"], json!(["shared"]), "{plan}");
-    assert_eq!(plan["clusters"][0]["inputs"]["namespaces"]["removed"], json!([]));
+    assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": "other.example"})).status, 200);
+    assert_eq!(server.delete("/clusters/c00000/former_dns/c00000.example").status, 200);
+    let plan = || server.patch("/clusters/c00001?dry_run=true", &json!({"cluster_dns": "c00000.example"})).json();
+    let inputs = plan()["clusters"][0]["inputs"].clone();
+    assert_eq!(inputs["namespaces"]["removed"], json!(["shared"]), "{inputs}");
+    assert_eq!(inputs["platform-components"]["removed"], json!([]), "the new owner has these too");
 
     // What the new owner has disabled is lost as well.
     let disable = json!({"platform_components": [{"id": "app", "enabled": false}]});
@@ -186,8 +186,8 @@ fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
         &[("content-type", "application/strategic-merge-patch+json")],
     );
     assert_eq!(patched.status, 200, "{}", patched.body);
-    let plan = server.post("/batch?dry_run=true", &swap).json();
-    assert_eq!(plan["clusters"][1]["inputs"]["platform-components"]["removed"], json!(["app"]), "{plan}");
+    let inputs = plan()["clusters"][0]["inputs"].clone();
+    assert_eq!(inputs["platform-components"]["removed"], json!(["app"]), "{inputs}");
 }
 
 #[test]

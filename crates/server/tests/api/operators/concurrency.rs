@@ -125,7 +125,7 @@ fn rules_that_span_documents_hold_across_processes() {
         });
         let mut sorted = statuses.clone();
         sorted.sort_unstable();
-        assert_eq!(sorted, [201, 422], "{statuses:?}");
+        assert_eq!(sorted, [201, 409], "{statuses:?}");
     }
 }
 

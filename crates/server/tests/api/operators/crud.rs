@@ -69,10 +69,15 @@ fn lists_are_filtered_and_paged() {
         "/clusters?label=x",
         "/clusters?patches=a",
         "/clusters?limit=1&limit=2",
+        "/clusters?environment=%zz",
+        "/clusters?environment=%ff",
+        "/clusters?environment=dev%",
     ] {
         let answer = server.get(bad);
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-query")), "{bad}");
     }
+    let before_all = server.get("/clusters?revision=0");
+    assert_eq!((before_all.status, &before_all.json()["code"]), (404, &json!("unknown-revision")));
 }
 
 #[test]
@@ -102,6 +107,45 @@ fn etags_guard_every_change() {
     assert_eq!(stale.status, 412);
     assert_eq!(server.write("PUT", path, &json!({}), &[("if-none-match", "*")]).status, 412);
     assert_eq!(server.write("PUT", path, &json!({}), &[("if-match", "*")]).status, 200);
+}
+
+/// RFC 9110: `If-Match` compares strongly, `If-None-Match` weakly.
+#[test]
+fn a_weak_etag_never_matches_a_change_and_still_spares_a_read() {
+    let server = Server::crud();
+    let path = "/namespaces/podinfo";
+    let tag = server.get(path).headers["etag"].to_str().unwrap().to_owned();
+    let weak = format!("W/{tag}");
+    let body = json!({"labels": {"a": "1"}});
+    let patch = |header: &str, value: &str| server.write("PATCH", path, &body, &[(header, value)]).status;
+    for (tags, status) in [
+        (weak.clone(), 412),
+        (format!("\"99\", {weak}"), 412),
+        // A comma inside the quotes is part of the tag.
+        (format!("\"a,{}", &tag[1..]), 412),
+        // What is no list of tags matches nothing.
+        (format!("{tag} {tag}"), 412),
+        (format!("{tag};q=1"), 412),
+        (format!("*, {tag}"), 412),
+        (format!("\"99\" , ,{tag}"), 200),
+    ] {
+        assert_eq!(patch("if-match", &tags), status, "{tags}");
+    }
+    let tag = server.get(path).headers["etag"].to_str().unwrap().to_owned();
+    let read = |tags: &str| {
+        let headers = [("authorization", "Bearer read-token"), ("if-none-match", tags)];
+        server.exchange("GET", path, &headers, None).status
+    };
+    for (tags, status) in [
+        (format!("W/{tag}"), 304),
+        (format!("\"99\",W/{tag}"), 304),
+        ("*".to_owned(), 304),
+        (format!("W/W/{tag}"), 200),
+        (format!("\"a,{}", &tag[1..]), 200),
+    ] {
+        assert_eq!(read(&tags), status, "{tags}");
+    }
+    assert_eq!(patch("if-none-match", &format!("W/{tag}")), 412);
 }
 
 #[test]

@@ -104,11 +104,13 @@ fn a_tombstone_never_answers_for_a_live_cluster() {
     let mut rebuilt = seed["clusters"][0].clone();
     (rebuilt["id"], rebuilt["cluster_name"]) = (json!("rebuilt"), json!("rebuilt"));
     let answer = server.post("/clusters", &rebuilt);
-    assert_eq!((answer.status, &answer.json()["errors"][0]["rule"]), (422, &json!("tombstone-dns")), "{}", answer.body);
+    assert_eq!((answer.status, &answer.json()["errors"][0]["rule"]), (409, &json!("tombstone-dns")), "{}", answer.body);
     assert_eq!(server.delete("/clusters/c00000?purge=true").status, 200);
     assert_eq!(server.post("/clusters", &rebuilt).status, 201);
     server.patch("/clusters/rebuilt", &json!({"cluster_dns": "other.example"}));
-    assert_eq!(server.poll("c00000.example", "namespaces").status, 404, "a name that was given up is unknown");
+    assert_eq!(server.poll("c00000.example", "namespaces").status, 200, "a former name is still answered");
+    server.delete("/clusters/rebuilt/former_dns/c00000.example");
+    assert_eq!(server.poll("c00000.example", "namespaces").status, 404, "a name that was released is unknown");
 }
 
 #[test]

@@ -116,8 +116,13 @@ fn references_dependencies_and_names_must_hold() {
         ]
     );
     let twin = json!({"id": "twin", "cluster_name": "twin", "cluster_dns": "DEMO-cluster-01.k8s.example.com.", "environment": "dev"});
-    let told = broken(&server.post("/clusters", &twin));
-    assert_eq!(told, ["cluster/demo-cluster-01 /cluster_dns duplicate-dns", "cluster/twin /cluster_dns duplicate-dns"]);
+    let refused = server.post("/clusters", &twin);
+    assert_eq!(
+        (refused.status, &refused.json()["errors"][0]["document"]),
+        (409, &json!("cluster/twin")),
+        "{}",
+        refused.body
+    );
     let told = broken(&server.patch("/platform_components/podinfo", &json!({"oci_url": "oci://registry/repo"})));
     assert!(
         told.contains(&"cluster/demo-cluster-01 /patches/podinfo/ui.color invalid-variable".to_owned()),
@@ -241,4 +246,41 @@ fn what_is_said_twice_is_refused_and_not_half_taken() {
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-body")), "{}", answer.body);
         assert!(answer.body.contains("is there twice"), "{}", answer.body);
     }
+}
+
+/// The clusters come in the order of their ids, and the first of them is fine.
+#[test]
+fn every_cluster_whose_answer_becomes_too_large_is_named_and_nothing_changes() {
+    // Kubernetes takes 256 KiB of annotations, so it takes five to come near to what Flux reads.
+    const FILLER: usize = (921_600 - 4_000) / 5;
+    let namespace = |id: &str, length: usize| json!({"id": id, "annotations": {"text": "x".repeat(length)}});
+    let fillers: Vec<_> = (0..5).map(|at| format!("filler-{at}")).collect();
+    let cluster = |id: &str, namespaces: &[String]| {
+        let list: Vec<_> = namespaces.iter().map(|id| json!({"id": id})).collect();
+        json!({"id": id, "cluster_name": id, "cluster_dns": format!("{id}.example"), "environment": "dev",
+            "namespaces": list})
+    };
+    let shared = ["shared".to_owned()];
+    let definitions = fillers.iter().map(|id| namespace(id, FILLER)).chain([namespace("shared", 1)]);
+    let server = Server::crud_with(&json!({
+        "clusters": [
+            cluster("a", &shared),
+            cluster("b", &[&fillers[..], &shared].concat()),
+            cluster("c", &[&shared[..], &fillers].concat()),
+        ],
+        "namespaces": definitions.collect::<Vec<_>>(),
+    }));
+    let polls = || ["a", "b", "c"].map(|id| server.poll(&format!("{id}.example"), "namespaces"));
+    let before = polls();
+    assert_eq!(before.each_ref().map(|answer| answer.status), [200; 3]);
+    let refused = server.patch("/namespaces/shared", &json!({"annotations": {"text": "x".repeat(8_000)}}));
+    assert_eq!(
+        broken(&refused),
+        ["cluster/b /namespaces answer-too-large", "cluster/c /namespaces answer-too-large"],
+        "each of the two, and not the one with room"
+    );
+    for (before, after) in before.iter().zip(polls()) {
+        assert_eq!((after.status, &after.body), (200, &before.body));
+    }
+    assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
 }

@@ -1,0 +1,83 @@
+//! What is lost under a DNS name to which a cluster newly answers.
+//!
+//! A poller keeps what the last answer under its name gave it. If that was long ago because the name was released, the
+//! cluster that had the name may since have been emptied, decommissioned or created anew, so what counts is what was
+//! remembered when the name was released. The cluster that newly answers may be that very cluster.
+
+use std::collections::BTreeSet;
+
+use model::{Id, ResourceType};
+
+use super::{Answering, Rendered, inputs, unanswered};
+use crate::{
+    Cluster, Snapshot,
+    cluster::{InputsByPath, Released},
+};
+
+/// The cluster that answered, or was the last to answer, to a name that a cluster newly answers to.
+pub(crate) struct PreviousOwner<'a> {
+    cluster: &'a Cluster,
+    /// Present if it had released the name.
+    released: Option<&'a Released>,
+}
+
+/// Who answered to the names that a cluster would newly answer to.
+pub(crate) fn previous_owners<'a>(before: &'a Snapshot, after: &Snapshot, id: &Id) -> Vec<PreviousOwner<'a>> {
+    let mut owners = Vec::new();
+    let known = before.cluster(id);
+    let names = after.cluster(id).into_iter().flat_map(Cluster::dns_names);
+    for name in names.filter(|name| known.is_none_or(|known| !known.answers_to(name))) {
+        if let Ok(cluster) = before.cluster_at(name) {
+            owners.push(PreviousOwner { cluster, released: None });
+            continue;
+        }
+        // Released: a poller under this name still has what it got from the last cluster that answered there.
+        for cluster in before.released_by(name).filter_map(|id| before.cluster(id)) {
+            let released = cluster.released_dns().filter(|released| *released.name == *name);
+            owners.extend(released.map(|released| PreviousOwner { cluster, released: Some(released) }));
+        }
+    }
+    owners
+}
+
+impl PreviousOwner<'_> {
+    pub(crate) fn id(&self) -> &Id {
+        self.cluster.id()
+    }
+
+    /// Whether it has `deletion_protection`, or had when it released the name.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.cluster.is_protected() || self.released.is_some_and(|released| released.protected)
+    }
+
+    /// What pollers under the name lose on one path when another cluster, or this one again, answers them there.
+    pub(crate) fn lost(&self, before: Answering<'_>, after: Answering<'_>, taker: &Id) -> BTreeSet<Id> {
+        let ((_, known_ty), (_, ty)) = (before, after);
+        let is = inputs(after, taker);
+        let rendered = |id: &Id| is.get(id).map_or(Rendered::Nothing, |input| Rendered::of(ty, input));
+        let own = inputs(before, self.id()).into_iter().filter(|(id, known)| {
+            let was = Rendered::of(known_ty, known);
+            was != Rendered::Nothing && was != rendered(id)
+        });
+        let refused = unanswered(before, self.id()).into_iter().filter(|id| !is.contains_key(id));
+        let of_its_answer: BTreeSet<Id> = own.map(|(id, _)| id).chain(refused).collect();
+        let Some(remembered) = self.released.and_then(|released| released.inputs.as_ref()) else {
+            return of_its_answer;
+        };
+        // What it was given since the release, nobody under the name has.
+        let had = remembered.get(&known_ty.path).into_iter().flatten();
+        had.filter(|id| rendered(id) == Rendered::Nothing || of_its_answer.contains(*id)).cloned().collect()
+    }
+}
+
+/// What whoever polls under a name of a cluster has of it, by path: what it is answered or, where that is refused, all that
+/// it refers to.
+pub(crate) fn held_by_pollers(fleet: &Snapshot, id: &Id) -> InputsByPath {
+    let on_path = |ty: &ResourceType| -> BTreeSet<Id> {
+        let answered = inputs((fleet, ty), id).into_iter();
+        let answered = answered.filter(|(_, input)| Rendered::of(ty, input) != Rendered::Nothing).map(|(id, _)| id);
+        answered.chain(unanswered((fleet, ty), id)).collect()
+    };
+    let paths = fleet.registry().definitions().map(|ty| (ty.path.clone(), on_path(ty)));
+    paths.filter(|(_, ids)| !ids.is_empty()).collect()
+}

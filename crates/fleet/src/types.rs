@@ -1,0 +1,192 @@
+//! The resource types that the change log records, and what this server's files say of them.
+//!
+//! A type whose file moved its kind, list, path or key is not served: its answers would be another type's or none. Whether that
+//! is meant, and what clusters would lose by it, is for an operator to see and to accept; the acceptance is a change like any
+//! other.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use model::{
+    Document, FieldError, Id, Kind, Plan, Registry, ResourceType, TypeChange, TypeChangeKind, TypeRecord, Write,
+};
+
+use crate::{
+    Problem, ProtectedRemovals, Rule, Snapshot, SnapshotError,
+    draft::{Draft, EditError},
+    plan::{add_cluster, document_plans, input_plan},
+};
+
+/// The records of a change log, and which of the types of this server differ from them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Types {
+    documents: BTreeMap<Id, Arc<(Document, TypeRecord)>>,
+    /// Worked out when a record changes: polls ask for it.
+    unserved: BTreeSet<usize>,
+    /// The recorded types that this server's files do not declare. Worked out with them: every change asks.
+    undeclared: Vec<Kind>,
+}
+
+impl Types {
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
+        self.documents.values().map(|entry| &entry.0)
+    }
+
+    pub(crate) fn document(&self, id: &Id) -> Option<&Document> {
+        self.documents.get(id).map(|entry| &entry.0)
+    }
+
+    /// Whether the type at a position of the registry is served.
+    pub(crate) fn serves(&self, position: usize) -> bool {
+        !self.unserved.contains(&position)
+    }
+
+    /// The recorded types that this server's files do not declare.
+    pub(crate) fn undeclared(&self) -> &[Kind] {
+        &self.undeclared
+    }
+
+    /// The record of the type that is, or was the last to be, served from a list.
+    pub(crate) fn of_list(&self, list: &str) -> Option<&TypeRecord> {
+        self.documents.values().map(|entry| &entry.1).find(|record| record.has_list(list))
+    }
+
+    /// The kind that is, or was the last to be, served under a path.
+    fn kind_at(&self, path: &str) -> Option<&Kind> {
+        self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path)).map(|record| &record.kind)
+    }
+
+    /// Serves what the registry declares, whatever is recorded.
+    pub(crate) fn serve_all(&mut self) {
+        self.unserved.clear();
+    }
+
+    /// Takes in a record, or lets go of one.
+    pub(crate) fn put(
+        &mut self,
+        id: &Id,
+        document: Option<Document>,
+        registry: &Registry,
+    ) -> Result<(), SnapshotError> {
+        match document {
+            Some(document) => {
+                let record = TypeRecord::read(&document.body);
+                let record = record.map_err(|error| SnapshotError::unreadable(&document, error.to_string()))?;
+                self.documents.insert(id.clone(), Arc::new((document, record)));
+            }
+            None => drop(self.documents.remove(id)),
+        }
+        let (changed, others): (Vec<_>, Vec<_>) =
+            self.changes(registry).into_iter().partition(|it| it.change == TypeChangeKind::Changed);
+        let position = |it: TypeChange| registry.by_kind(it.declared?.kind.as_str()).map(|ty| ty.position);
+        self.unserved = changed.into_iter().filter_map(position).collect();
+        let removed = others.into_iter().filter(|it| it.change == TypeChangeKind::Removed);
+        self.undeclared = removed.filter_map(|it| Some(it.recorded?.kind)).collect();
+        Ok(())
+    }
+
+    fn records(&self) -> Vec<TypeRecord> {
+        self.documents.values().map(|entry| entry.1.clone()).collect()
+    }
+
+    fn changes(&self, registry: &Registry) -> Vec<TypeChange> {
+        registry.compare(&self.records())
+    }
+}
+
+impl Snapshot {
+    /// Where the files of this server and the records of the change log differ.
+    #[must_use]
+    pub fn type_changes(&self) -> Vec<TypeChange> {
+        self.types().changes(self.registry())
+    }
+
+    /// Whether clusters get something else once this server's files are accepted: a type was served in another way, or is gone.
+    pub(crate) fn has_moved_types(&self) -> bool {
+        self.type_changes().iter().any(|it| it.change != TypeChangeKind::Added)
+    }
+
+    /// The paths of the types that are not served, because their files and the change log differ.
+    pub fn unserved_paths(&self) -> impl Iterator<Item = &str> {
+        let unserved = self.registry().definitions().filter(|ty| !self.types().serves(ty.position));
+        unserved.map(|ty| ty.path.as_str())
+    }
+
+    /// The types that are not served, as problems.
+    #[must_use]
+    pub fn type_problems(&self) -> Vec<Problem> {
+        let changed = self.type_changes().into_iter().filter(|it| it.change == TypeChangeKind::Changed);
+        let problem = |change: TypeChange| {
+            let declared = change.declared?;
+            let message = format!(
+                "the file of this type says another kind, list, path, key, field or default than the change log, or has what \
+                 another type had, so /{} is not served; GET /types/changes shows what clusters would lose, and POST /types/accept accepts it",
+                declared.path
+            );
+            let (kind, id) = (Kind::from(TypeRecord::KIND), Id::parse(declared.kind.as_str()).ok()?);
+            Some(Problem { kind, id, pointer: String::new(), rule: Rule::TypesChanged, message })
+        };
+        changed.filter_map(problem).collect()
+    }
+
+    /// The writes that record the types that this server adds.
+    #[must_use]
+    pub fn unrecorded_types(&self) -> Vec<Write> {
+        let added = self.type_changes().into_iter().filter(|it| it.change == TypeChangeKind::Added);
+        // Kinds are ids: their grammar is narrower.
+        let write = |it: TypeChange| {
+            let declared = it.declared?;
+            let record = it.recorded.iter().fold(declared, TypeRecord::in_place_of);
+            record.write().ok()
+        };
+        added.filter_map(write).collect()
+    }
+
+    /// What clusters would get differently if the types were served as this server's files say, and not as they are recorded;
+    /// and whether that takes more from protected clusters than is allowed.
+    pub fn types_plan(&self, next: &Self, writes: &[Write], allowed: usize) -> Result<Plan, SnapshotError> {
+        let plan = self.plan_of_types(next, writes)?;
+        Ok(Plan { refused: ProtectedRemovals::of_plan(self, &plan).refused(allowed), ..plan })
+    }
+
+    pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
+        let recorded = Arc::new(self.registry().as_recorded(&self.types().records()));
+        let before = Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all();
+        let mut plan = Plan::new(self.revision().0, document_plans(self, writes));
+        let ids: Vec<Id> = before.clusters().filter(|cluster| cluster.is_live()).map(|it| it.id().clone()).collect();
+        for id in ids {
+            // A path that is gone is 404, which deletes nothing; one that is new has nothing to lose.
+            let types = next.registry().definitions().filter_map(|ty| Some((last_type(&before, &ty.path)?, ty)));
+            let inputs = types.filter_map(|(was, is)| {
+                // An error status deletes nothing.
+                next.input_texts(next.cluster(&id)?, is).ok()?;
+                Some((is.path.clone(), input_plan((&before, was), (next, is), &id)?))
+            });
+            add_cluster(&mut plan, &before, next, &id, inputs.collect());
+        }
+        Ok(plan)
+    }
+}
+
+impl Draft<'_> {
+    /// Records the types as this server's files say: those that changed, those that are new, and those that are gone,
+    /// which are recorded as retired.
+    pub fn accept_types(&mut self) -> Result<(), EditError> {
+        for record in self.fleet().registry().accepted(&self.fleet().types().records()) {
+            let write = record.write().map_err(|error| FieldError::new("/kind", "id", error.to_string()))?;
+            self.write_record(write);
+        }
+        Ok(())
+    }
+}
+
+/// The type that was the last to answer under a path. It may have moved since.
+fn last_type<'a>(before: &'a Snapshot, path: &str) -> Option<&'a ResourceType> {
+    let registry = before.registry();
+    match before.types().kind_at(path) {
+        Some(kind) => registry.by_kind(kind.as_str()),
+        None => registry.by_path(path),
+    }
+}

@@ -1,0 +1,114 @@
+//! Where the types of a server's files and the records of a change log differ, and what the records say once that is accepted.
+//!
+//! What a path, a list or a kind meant before is asked of the records, also of those of types that are gone: a type that takes
+//! over what another one had answers clusters that still have the other one's inputs.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Digest, Kind, Registry, ResourceType, TypeRecord};
+
+/// A type whose file and whose record differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeChange {
+    /// What becomes of the type on this server.
+    pub change: TypeChangeKind,
+    /// What the change log says; absent for a type that it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<TypeRecord>,
+    /// What this server's files say; absent for a type that they do not declare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<TypeRecord>,
+}
+
+/// What becomes of a type whose file and whose record differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TypeChangeKind {
+    /// New, or with a field more: it is served, and recorded without being asked for.
+    Added,
+    /// It would answer polls from other documents than before: it is not served until an operator accepts it.
+    Changed,
+    /// Its file is gone: its path is unknown here, which deletes nothing.
+    Removed,
+}
+
+impl TypeChange {
+    /// Stands for these differences: whoever has seen them accepts them, and no others. Servers with other files have another one.
+    pub fn digest(changes: &[Self]) -> Result<Digest, serde_json::Error> {
+        let digest: [u8; 32] = Sha256::digest(serde_json::to_vec(changes)?).into();
+        Ok(Digest::from(digest))
+    }
+}
+
+impl Registry {
+    /// Where these types and the records of a change log differ.
+    #[must_use]
+    pub fn compare(&self, records: &[TypeRecord]) -> Vec<TypeChange> {
+        let known = |kind: &Kind| records.iter().find(|record| record.kind == *kind);
+        let mut changes = Vec::new();
+        for declared in self.definitions().map(TypeRecord::declared) {
+            let recorded = known(&declared.kind).cloned();
+            let takes_over = |record: &TypeRecord| record.has_path(&declared.path) || record.has_list(&declared.list);
+            let change = match &recorded {
+                Some(recorded) if recorded.agrees_with(&declared) && recorded.covers(&declared) => continue,
+                Some(recorded) if recorded.agrees_with(&declared) => TypeChangeKind::Added,
+                Some(_) => TypeChangeKind::Changed,
+                None if records.iter().any(takes_over) => TypeChangeKind::Changed,
+                None => TypeChangeKind::Added,
+            };
+            changes.push(TypeChange { change, recorded, declared: Some(declared) });
+        }
+        // That a retired type has no file is as it should be.
+        let is_gone = |record: &&TypeRecord| !record.retired && self.by_kind(record.kind.as_str()).is_none();
+        for record in records.iter().filter(is_gone) {
+            let recorded = Some(record.clone());
+            changes.push(TypeChange { change: TypeChangeKind::Removed, recorded, declared: None });
+        }
+        changes
+    }
+
+    /// The records that are written when an operator accepts these types: those that then say something else than before.
+    #[must_use]
+    pub fn accepted(&self, records: &[TypeRecord]) -> Vec<TypeRecord> {
+        let known = |kind: &Kind| records.iter().find(|record| record.kind == *kind);
+        let declared = self.definitions().map(TypeRecord::declared).map(|declared| match known(&declared.kind) {
+            Some(earlier) => declared.in_place_of(earlier),
+            None => declared,
+        });
+        let gone = records.iter().filter(|record| self.by_kind(record.kind.as_str()).is_none());
+        let mut all: Vec<TypeRecord> = declared.chain(gone.cloned().map(TypeRecord::retire)).collect();
+        // What one type is served by now is no other's any more.
+        let paths: BTreeSet<_> = self.definitions().map(|ty| &ty.path).collect();
+        let lists: BTreeSet<_> = self.definitions().map(|ty| &ty.list).collect();
+        for record in &mut all {
+            record.former_paths.retain(|path| !paths.contains(path));
+            record.former_lists.retain(|list| !lists.contains(list));
+        }
+        all.retain(|record| !records.contains(record));
+        all
+    }
+
+    /// The types as a change log records them, as far as their files are still there, or something of theirs is served by another
+    /// type: what clusters were answered by.
+    #[must_use]
+    pub fn as_recorded(&self, records: &[TypeRecord]) -> Self {
+        let mut types: Vec<ResourceType> = self.types().filter(|ty| ty.is_cluster()).cloned().collect();
+        let (retired, live): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.retired);
+        for record in live.into_iter().chain(retired) {
+            let by_name = || self.definitions().find(|ty| record.has_path(&ty.path) || record.has_list(&ty.list));
+            if let Some(ty) = self.by_kind(record.kind.as_str()).or_else(by_name) {
+                let mut ty = ty.clone();
+                ty.restore(record);
+                types.push(ty);
+            }
+        }
+        let is_new = |change: &TypeChange| change.change == TypeChangeKind::Added && change.recorded.is_none();
+        let added = self.compare(records).into_iter().filter(is_new);
+        let kinds: Vec<_> = added.filter_map(|change| Some(change.declared?.kind)).collect();
+        types.extend(self.definitions().filter(|ty| kinds.contains(&ty.kind)).cloned());
+        Self::of(types)
+    }
+}

@@ -1,0 +1,121 @@
+//! Answers that may be large: sent in chunks, each of which is made when the client has taken the one before it.
+//!
+//! What fits into one chunk is an ordinary answer. A larger one takes one of the few slots for large answers until the client
+//! has all of it, or until its time is up: then the connection is cut, so that the client sees that the answer is not whole. It
+//! never ends as if it were.
+
+use std::{io, time::Duration};
+
+use axum::body::{Body, Bytes};
+use futures_util::{Stream, StreamExt as _, stream};
+use tokio::{sync::mpsc, task::yield_now, time::timeout};
+
+use crate::{App, failure::Failure, request_limits::Permit};
+
+/// Bytes of a chunk; one document may be larger.
+pub(crate) const CHUNK: usize = 64 * 1024;
+
+/// Time for a client to take a large answer.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The body of an answer, of text that comes in parts.
+pub(crate) async fn body(
+    app: &App,
+    parts: impl Stream<Item = Result<String, Failure>> + Send + 'static,
+) -> Result<Body, Failure> {
+    let mut parts = Box::pin(parts);
+    let mut first = String::new();
+    while first.len() < CHUNK {
+        match parts.next().await {
+            Some(part) => first += &part?,
+            None => return Ok(first.into()),
+        }
+    }
+    let permit = app.limits.answers.enter().await?;
+    let parts = stream::once(async { Ok(first) }).chain(parts).map(|part| part.map(Bytes::from));
+    Ok(within(PATIENCE, Some(permit), parts))
+}
+
+/// Text that is there, as a body that a client has to take in a time.
+pub(crate) fn text_within(patience: Duration, text: &Bytes) -> Body {
+    if text.len() <= CHUNK {
+        return text.clone().into();
+    }
+    let starts = (0..text.len()).step_by(CHUNK);
+    let chunks: Vec<_> = starts.map(|at| Ok(text.slice(at..(at + CHUNK).min(text.len())))).collect();
+    within(patience, None, stream::iter(chunks))
+}
+
+/// What a client is sent next.
+enum Next {
+    Chunk(Bytes),
+    /// The last chunk was sent. A channel that ends without this was cut.
+    End,
+}
+
+/// A body that a client has to take in a time.
+fn within(
+    patience: Duration,
+    permit: Option<Permit>,
+    chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + 'static,
+) -> Body {
+    let (to, from) = mpsc::channel(1);
+    // Not the body itself counts the time: nobody asks it for anything while its client does not read.
+    tokio::spawn(async move {
+        let _permit = permit;
+        let mut chunks = Box::pin(chunks);
+        let send = async {
+            while let Some(chunk) = chunks.next().await {
+                match chunk {
+                    // A client that has gone wants no more.
+                    Ok(chunk) => to.send(Next::Chunk(chunk)).await.map_err(|_| None)?,
+                    Err(failure) => return Err(Some(failure)),
+                }
+            }
+            to.send(Next::End).await.map_err(|_| None)
+        };
+        match timeout(patience, send).await {
+            Ok(Ok(()) | Err(None)) => {}
+            Ok(Err(Some(failure))) => tracing::warn!("a large answer is cut off: {}", failure.cause()),
+            Err(_) => {
+                tracing::info!(patience.seconds = patience.as_secs(), "a large answer is cut off: its client is slow");
+            }
+        }
+    });
+    Body::from_stream(stream::unfold(Some(from), |from: Option<mpsc::Receiver<Next>>| async {
+        let mut from = from?;
+        // A connection that could send megabytes at once would keep others of its thread waiting, such as one that writes.
+        yield_now().await;
+        match from.recv().await {
+            Some(Next::Chunk(chunk)) => Some((Ok(chunk), Some(from))),
+            Some(Next::End) => None,
+            None => Some((Err(io::Error::other("the answer is cut off")), None)),
+        }
+    }))
+}
+
+/// The parts of a JSON array, from those of its items: what begins it, each item with the comma before it, and what ends it.
+pub(crate) fn array(
+    begin: String,
+    items: impl Stream<Item = Result<String, Failure>> + Send + 'static,
+    end: &'static str,
+) -> impl Stream<Item = Result<String, Failure>> + Send + 'static {
+    let items = items.enumerate().map(|(at, item)| item.map(|item| if at == 0 { item } else { format!(",{item}") }));
+    let ends = stream::once(async move { Ok(end.to_owned()) });
+    stream::once(async { Ok(begin) }).chain(items).chain(ends)
+}
+
+/// Parts that are made without waiting, joined to chunks.
+pub(crate) fn joined(
+    parts: impl Iterator<Item = String> + Send + 'static,
+) -> impl Stream<Item = Result<String, Failure>> + Send + 'static {
+    let mut parts = parts.fuse();
+    stream::iter(std::iter::from_fn(move || {
+        let mut chunk = parts.next()?;
+        while chunk.len() < CHUNK {
+            let Some(part) = parts.next() else { break };
+            chunk += &part;
+        }
+        Some(Ok(chunk))
+    }))
+}

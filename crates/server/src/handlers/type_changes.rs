@@ -1,0 +1,94 @@
+//! `GET /types/changes`: where this server's files and the change log differ on how types are served, and what clusters would
+//! lose. `POST /types/accept`: the types are served as the files say from now on; a change of the change log like any other.
+
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use fleet::{AllowedRemovals, Draft, Snapshot};
+use model::{Digest, FieldError, Origin, Plan, TypeChange};
+use serde::Serialize;
+
+use super::{
+    Mutation,
+    answers::wrote,
+    mutation::{expect, terms},
+};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+
+#[derive(Serialize)]
+pub(crate) struct TypeChanges {
+    /// The revision on which the plan was made, for `expected_revision`.
+    revision: u64,
+    /// Stands for the changes, for `expected_changes`.
+    digest: Digest,
+    changes: Vec<TypeChange>,
+    plan: Plan,
+}
+
+pub(crate) async fn changes(
+    _: ReadAccess,
+    State(app): State<App>,
+    params: Params,
+) -> Result<Json<TypeChanges>, Failure> {
+    params.none_left()?;
+    let fleet = app.snapshot()?;
+    let (revision, changes) = (fleet.revision().0, fleet.type_changes());
+    let digest = TypeChange::digest(&changes).map_err(Failure::internal)?;
+    Ok(Json(TypeChanges { revision, digest, changes, plan: plan(&app, &fleet, 0).await? }))
+}
+
+pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Result<Response, Failure> {
+    let seen = mutation.params.parsed::<Digest>("expected_changes", "the digest of GET /types/changes")?;
+    if mutation.params.flag("dry_run")? {
+        let allowed = terms(&mut mutation.params)?.allow_removals;
+        let expected = mutation.params.revision("expected_revision")?;
+        mutation.params.none_left()?;
+        let fleet = app.snapshot()?;
+        expect(expected, fleet.revision())?;
+        seen.map_or(Ok(()), |seen| expect_changes(seen, &fleet))?;
+        return Ok(Json(plan(&app, &fleet, allowed).await?).into_response());
+    }
+    if !mutation.params.has("expected_revision") {
+        let rule = "the revision of the plan that was looked at, as GET /types/changes gives it, is needed";
+        return Err(Failure::invalid_query(FieldError::new("/expected_revision", "required", rule)));
+    }
+    let Some(seen) = seen else {
+        let rule = "the digest of the changes that were looked at, as GET /types/changes gives it, is needed";
+        return Err(Failure::invalid_query(FieldError::new("/expected_changes", "required", rule)));
+    };
+    let accepted = mutation.make(|draft| {
+        expect_changes(seen, draft.fleet())?;
+        Ok(draft.accept_types()?)
+    });
+    wrote(accepted.await?)
+}
+
+/// Behind one address there may be servers with different files. What was seen on one is not accepted on another.
+fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
+    if TypeChange::digest(&fleet.type_changes()).map_err(Failure::internal)? == seen {
+        return Ok(());
+    }
+    let detail = "this server's files and the change log differ in another way than the request expects: another server, \
+                  with other files, may have answered GET /types/changes";
+    Err(Failure::new(StatusCode::PRECONDITION_FAILED, "other-type-changes", detail))
+}
+
+/// What accepting this server's files would do to clusters. Every cluster is answered twice for it, so it is computed where
+/// polls do not wait for it.
+async fn plan(app: &App, fleet: &Snapshot, allowed: usize) -> Result<Plan, Failure> {
+    if fleet.type_changes().is_empty() {
+        // There is nothing to answer clusters twice for.
+        return Ok(Plan::new(fleet.revision().0, Vec::new()));
+    }
+    let plan = || {
+        let mut draft = Draft::on(fleet);
+        draft.accept_types()?;
+        let origin = Origin { at: app.clock.now(), actor: String::new(), reason: None, request_id: None };
+        let (change, next) = draft.into_change(origin, AllowedRemovals::Planned)?;
+        fleet.types_plan(&next, &change.writes, allowed).map_err(Failure::internal)
+    };
+    app.limits.plans.compute(plan).await?
+}

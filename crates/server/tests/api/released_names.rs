@@ -1,0 +1,225 @@
+//! A released DNS name: whoever polls under it keeps everything, so what such a poller had is counted when a cluster answers
+//! there again, whatever has become of the cluster that released it.
+
+use model::Value;
+use serde_json::json;
+
+use crate::{
+    harness::{Answer, Server},
+    operators::fleet_of,
+};
+
+const OLD: &str = "c00000.example";
+const MERGE: [(&str, &str); 1] = [("content-type", "application/merge-patch+json")];
+
+fn code(answer: &Answer) -> (u16, Value) {
+    (answer.status, answer.json()["code"].clone())
+}
+
+fn rule(answer: &Answer) -> (u16, Value) {
+    (answer.status, answer.json()["errors"][0]["rule"].clone())
+}
+
+fn new_cluster(id: &str, dns: &str) -> Value {
+    json!({"id": id, "cluster_name": id, "cluster_dns": dns, "environment": "dev"})
+}
+
+/// Gives the first cluster another name, and releases the one that it had.
+fn move_to(server: &Server, name: &str) {
+    let had = server.get("/clusters/c00000").json()["cluster_dns"].clone();
+    assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": name})).status, 200, "{name}");
+    let released = server.delete(&format!("/clusters/c00000/former_dns/{}", had.as_str().unwrap()));
+    assert_eq!(released.status, 200, "{}", released.body);
+}
+
+/// A fleet of two whose first cluster has released the name [`OLD`]; its pollers have two components and a namespace.
+fn released_of(protected: bool) -> Server {
+    let mut seed = fleet_of(2);
+    seed["clusters"][0]["deletion_protection"] = json!(protected);
+    let server = Server::crud_with(&seed);
+    move_to(&server, "new.example");
+    assert_eq!(server.poll(OLD, "namespaces").status, 404);
+    server
+}
+
+fn released() -> Server {
+    released_of(false)
+}
+
+/// What the plan of a change removes from a cluster: components and namespaces.
+fn removed(plan: &Answer, cluster: &str) -> (Value, Value) {
+    let plan = plan.json();
+    let clusters = plan["clusters"].as_array().unwrap_or_else(|| panic!("{plan}"));
+    let inputs = clusters.iter().find(|it| it["id"] == cluster).map_or(Value::Null, |it| it["inputs"].clone());
+    (inputs["platform-components"]["removed"].clone(), inputs["namespaces"]["removed"].clone())
+}
+
+fn everything() -> (Value, Value) {
+    (json!(["app", "base"]), json!(["shared"]))
+}
+
+fn empty(server: &Server) {
+    let lists = json!({"platform_components": [], "namespaces": []});
+    assert_eq!(server.write("PATCH", "/clusters/c00000?allow_removals=3", &lists, &MERGE).status, 200);
+}
+
+#[test]
+fn a_released_name_is_recorded_with_what_its_pollers_had() {
+    let server = released();
+    let entry = json!({"name": OLD, "inputs": {"namespaces": ["shared"], "platform-components": ["app", "base"]}});
+    let names = |server: &Server| server.get("/clusters/c00000").json()["released_dns"].clone();
+    assert_eq!(names(&server), json!([entry]));
+    // No write changes it.
+    empty(&server);
+    let mut body = server.get("/clusters/c00000").json();
+    body["released_dns"] = json!([{"name": OLD, "inputs": {}}]);
+    assert_eq!(server.put("/clusters/c00000", &body).status, 200);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"released_dns": null})).status, 200);
+    assert_eq!(names(&server), json!([entry]));
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    assert_eq!(server.post("/clusters/c00000/restore", &json!({})).status, 200);
+    assert_eq!(names(&server), json!([entry]));
+    // Taken back, it is a name like any other.
+    assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": OLD})).status, 200);
+    assert_eq!(names(&server), Value::Null);
+}
+
+#[test]
+fn what_pollers_under_a_released_name_had_counts_after_the_cluster_is_decommissioned() {
+    let server = released();
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", OLD));
+    assert_eq!(removed(&plan, "heir"), everything(), "{}", plan.body);
+    // The same id, created again at the name that it had released.
+    let plan = server.post("/clusters?dry_run=true", &new_cluster("c00000", OLD));
+    assert_eq!(removed(&plan, "c00000"), everything(), "{}", plan.body);
+    // What the new owner has of it is not lost.
+    let mut heir = new_cluster("heir", OLD);
+    heir["namespaces"] = json!([{"id": "shared"}]);
+    let plan = server.post("/clusters?dry_run=true", &heir);
+    assert_eq!(removed(&plan, "heir"), (json!(["app", "base"]), json!([])), "{}", plan.body);
+    assert_eq!(server.post("/clusters", &heir).status, 201);
+}
+
+#[test]
+fn what_pollers_under_a_released_name_had_counts_after_its_cluster_was_emptied() {
+    let server = released();
+    empty(&server);
+    let plan = server.patch("/clusters/c00001?dry_run=true", &json!({"cluster_dns": OLD}));
+    assert_eq!(removed(&plan, "c00001"), (json!([]), json!([])), "c00001 has the same: {}", plan.body);
+    let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", OLD));
+    assert_eq!(removed(&plan, "heir"), everything(), "{}", plan.body);
+    let back = server.patch("/clusters/c00000?dry_run=true", &json!({"cluster_dns": OLD}));
+    assert_eq!(removed(&back, "c00000"), everything(), "{}", back.body);
+}
+
+#[test]
+fn a_protected_cluster_counts_for_its_released_names_when_it_is_protected_no_longer() {
+    let server = released_of(true);
+    assert_eq!(server.get("/clusters/c00000").json()["released_dns"][0]["protected"], json!(true));
+    assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
+    empty(&server);
+    let take = |query: &str| server.post(&format!("/clusters{query}"), &new_cluster("heir", OLD));
+    assert_eq!(code(&take("")), (409, json!("protected")));
+    let back = server.patch("/clusters/c00000", &json!({"cluster_dns": OLD}));
+    assert_eq!(code(&back), (409, json!("protected")), "{}", back.body);
+    assert!(back.json()["detail"].as_str().unwrap().contains("3 from \"c00000\""), "{}", back.body);
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    let refused = take("");
+    assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("3 from \"c00000\""), "{}", refused.body);
+    assert_eq!(take("?allow_removals=3").status, 201);
+}
+
+#[test]
+fn no_released_name_is_forgotten_to_make_room_for_another() {
+    let server = released_of(true);
+    for at in 1..64 {
+        move_to(&server, &format!("n{at}.example"));
+    }
+    let refused = server.post("/clusters", &new_cluster("heir", OLD));
+    assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": "last.example"})).status, 200);
+    let release = || server.delete("/clusters/c00000/former_dns/n63.example");
+    let refused = release();
+    assert_eq!(rule(&refused), (422, json!("released-dns-limit")), "{}", refused.body);
+    // A name that another cluster has taken makes room.
+    assert_eq!(server.post("/clusters?allow_removals=3", &new_cluster("heir", OLD)).status, 201);
+    assert_eq!(release().status, 200);
+    let names = server.get("/clusters/c00000").json()["released_dns"].clone();
+    assert_eq!(names.as_array().unwrap().len(), 64);
+    assert!(!names.to_string().contains(OLD), "{names}");
+}
+
+#[test]
+fn a_name_that_was_released_before_more_was_recorded_counts_as_its_cluster_is() {
+    let mut seed = fleet_of(2);
+    seed["clusters"][0]["released_dns"] = json!(["Gone.example."]);
+    let server = Server::crud_with(&seed);
+    let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", "gone.example"));
+    assert_eq!(removed(&plan, "heir"), everything(), "{}", plan.body);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"environment": "prod"})).status, 200);
+    assert_eq!(server.get("/clusters/c00000").json()["released_dns"], json!(["Gone.example."]));
+}
+
+#[test]
+fn a_cluster_is_created_with_no_more_names_than_it_can_keep() {
+    let server = Server::crud_with(&fleet_of(2));
+    let create = |field: &str, names: Value| {
+        let mut body = new_cluster("import", "import.example");
+        body[field] = names;
+        server.post("/clusters", &body)
+    };
+    let names = |count: usize| (0..count).map(|at| json!(format!("f{at}.example"))).collect::<Value>();
+    assert_eq!(rule(&create("former_dns", names(17))), (422, json!("former-dns-limit")));
+    assert_eq!(rule(&create("released_dns", names(65))), (422, json!("released-dns-limit")));
+    for field in ["former_dns", "released_dns"] {
+        for twice in [json!(["a.example", "A.example."]), json!(["Import.example"])] {
+            let refused = create(field, twice);
+            assert_eq!(rule(&refused), (422, json!("former-dns")), "{}", refused.body);
+        }
+    }
+    assert_eq!(code(&create("former_dns", json!(["C00001.example"]))), (409, json!("dns-held")));
+    assert_eq!(create("former_dns", names(16)).status, 201, "an import brings its names along");
+    assert_eq!(server.patch("/clusters/import", &json!({"environment": "prod"})).status, 200);
+    assert_eq!(server.poll("f15.example", "namespaces").status, 200);
+}
+
+#[test]
+fn a_cluster_whose_seed_gave_it_too_many_names_is_edited_and_its_present_name_not_released() {
+    let mut seed = fleet_of(1);
+    let names: Value = (0..20).map(|at| json!(format!("f{at}.example"))).chain([json!("C00000.example")]).collect();
+    seed["clusters"][0]["former_dns"] = names;
+    let server = Server::crud_with(&seed);
+    let present = server.delete(&format!("/clusters/c00000/former_dns/{OLD}"));
+    assert_eq!(present.status, 404, "{}", present.body);
+    let edited = server.patch("/clusters/c00000", &json!({"environment": "prod"}));
+    assert_eq!(edited.status, 200, "{}", edited.body);
+    assert_eq!(edited.json()["former_dns"].as_array().unwrap().len(), 20);
+    assert_eq!(server.delete("/clusters/c00000/former_dns/F3.example").status, 200);
+    let more = server.patch("/clusters/c00000", &json!({"cluster_dns": "more.example"}));
+    assert_eq!(rule(&more), (422, json!("former-dns-limit")), "{}", more.body);
+}
+
+#[test]
+fn a_release_is_not_reverted_without_a_word() {
+    let server = released();
+    let refused = server.post("/changes/3/revert", &json!({}));
+    assert_eq!(code(&refused), (409, json!("names-not-reverted")), "{}", refused.body);
+    let refused = server.post("/changes/3/revert?dry_run=true", &json!({}));
+    assert_eq!(code(&refused), (409, json!("names-not-reverted")), "{}", refused.body);
+    assert_eq!(server.poll(OLD, "namespaces").status, 404);
+}
+
+#[test]
+fn what_a_refused_answer_left_running_counts_under_a_released_name() {
+    let mut seed = fleet_of(2);
+    seed["clusters"][0]["namespaces"] = json!([{"id": "lost"}, {"id": "gone"}]);
+    let server = Server::crud_with(&seed);
+    let refused = server.poll(OLD, "namespaces");
+    assert_eq!(code(&refused), (500, json!("no-definitions")), "{}", refused.body);
+    move_to(&server, "new.example");
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", OLD));
+    assert_eq!(removed(&plan, "heir"), (json!(["app", "base"]), json!(["gone", "lost"])), "{}", plan.body);
+}

@@ -1,0 +1,374 @@
+//! Requests that look like those of an operator's tool, and are wrong in one place or another.
+//!
+//! Bodies follow the schemas that `GET /types` answers, so that many of them pass the first checks and reach what lies behind;
+//! ids are few, so that requests meet each other's documents. What is random comes from one seed.
+
+use model::Value;
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::select,
+    strategy::{BoxedStrategy, Union},
+};
+use serde_json::json;
+
+use crate::{
+    case::{Part, Request},
+    target::{encoded, text},
+};
+
+/// Ids that documents have, or could have.
+const IDS: [&str; 10] = [
+    "demo-cluster-01",
+    "podinfo",
+    "cert-manager",
+    "dev-readers",
+    "alpha",
+    "beta",
+    "gamma",
+    "none",
+    "Not_An.Id",
+    "a..b/../c",
+];
+
+/// Names and values that are close to an edge of some rule.
+const ODD: [&str; 22] = [
+    "",
+    "~1~0",
+    "-",
+    "$patch",
+    "a.b[0].c",
+    "a..b",
+    "a[65536]",
+    "a\\.b",
+    "null",
+    "true",
+    "9007199254740993",
+    "-1",
+    "1e400",
+    "*",
+    "../..",
+    "\u{0}",
+    "\n\r\u{1b}[31m",
+    "\u{202e}abc",
+    "\u{feff}",
+    "日本 🦀",
+    "oci://registry.example/app",
+    "demo-cluster-01.k8s.example.com",
+];
+
+fn id() -> impl Strategy<Value = String> {
+    select(IDS.to_vec()).prop_map(str::to_owned)
+}
+
+fn odd() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => select(ODD.to_vec()).prop_map(str::to_owned),
+        2 => any::<String>(),
+        1 => (1..5_000_usize).prop_map(|length| "k".repeat(length)),
+    ]
+}
+
+/// Any JSON, also deep and wide.
+fn anything() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        odd().prop_map(Value::from),
+        id().prop_map(Value::from),
+    ];
+    let tree = leaf.prop_recursive(4, 32, 5, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..5).prop_map(Value::from),
+            vec((odd(), inner.clone()), 0..5).prop_map(|members| Value::Object(members.into_iter().collect())),
+            vec((id(), inner), 0..4)
+                .prop_map(|items| { items.into_iter().map(|(id, value)| json!({"id": id, "value": value})).collect() }),
+        ]
+    });
+    // About as deep as a document may be, and as a parser goes.
+    let deep = prop_oneof![56..70_usize, 118..132_usize].prop_map(|levels| {
+        (0..levels).fold(json!(1), |inner, at| if at % 3 == 0 { json!([inner]) } else { json!({"a": inner}) })
+    });
+    let wide = (1..60_000_usize).prop_map(|items| json!(vec![0; items]));
+    prop_oneof![30 => tree, 2 => deep, 1 => wide].boxed()
+}
+
+/// A value that a schema asks for, as a rule.
+fn value_of(schema: &Value) -> BoxedStrategy<Value> {
+    let good = match schema["type"].as_str() {
+        Some("string") => match (schema["enum"].as_array(), schema.get("example")) {
+            (Some(words), _) if !words.is_empty() => select(words.clone()).boxed(),
+            (_, Some(example)) => prop_oneof![Just(example.clone()), id().prop_map(Value::from)].boxed(),
+            _ => prop_oneof![4 => id(), 1 => odd()].prop_map(Value::from).boxed(),
+        },
+        Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
+        Some("integer") => (-2..100_i64).prop_map(Value::from).boxed(),
+        Some("array") => vec(value_of(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
+        Some("object") if schema["properties"].is_object() => fields_of(schema),
+        Some("object") => {
+            let name = prop_oneof![id(), odd()];
+            vec((name, value_of(&schema["additionalProperties"])), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect()))
+                .boxed()
+        }
+        _ => anything(),
+    };
+    prop_oneof![12 => good, 1 => anything()].boxed()
+}
+
+/// An object with the fields that a schema needs and some of the others.
+fn fields_of(schema: &Value) -> BoxedStrategy<Value> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let fields: Vec<_> = schema["properties"].as_object().into_iter().flatten().collect();
+    let field = |(name, schema): &(&String, &Value)| {
+        let is_there = if required.contains(&json!(name)) { 0.97 } else { 0.3 };
+        let name = (*name).clone();
+        proptest::option::weighted(is_there, value_of(schema))
+            .prop_map(move |value| value.map(|value| (name.clone(), value)))
+    };
+    let fields: Vec<_> = fields.iter().map(field).collect();
+    let more = proptest::option::weighted(0.05, (odd(), anything()));
+    (fields, more).prop_map(|(fields, more)| Value::Object(fields.into_iter().flatten().chain(more).collect())).boxed()
+}
+
+/// Where a JSON Patch reaches.
+fn pointer() -> impl Strategy<Value = String> {
+    let step = prop_oneof![
+        6 => select(vec!["patches", "podinfo", "labels", "namespaces", "platform_components", "0", "1", "-", "id", "a", "x"])
+            .prop_map(str::to_owned),
+        1 => odd(),
+    ];
+    prop_oneof![
+        12 => vec(step, 0..5).prop_map(|steps| steps.iter().fold(String::new(), |path, step| format!("{path}/{step}"))),
+        1 => (1..2_000_usize).prop_map(|steps| "/a".repeat(steps)),
+        1 => odd(),
+    ]
+}
+
+fn json_patch() -> impl Strategy<Value = Value> {
+    let operation = prop_oneof![
+        (pointer(), anything()).prop_map(|(path, value)| json!({"op": "add", "path": path, "value": value})),
+        (pointer(), anything()).prop_map(|(path, value)| json!({"op": "replace", "path": path, "value": value})),
+        (pointer(), anything()).prop_map(|(path, value)| json!({"op": "test", "path": path, "value": value})),
+        (pointer(), pointer()).prop_map(|(path, from)| json!({"op": "move", "path": path, "from": from})),
+        (pointer(), pointer()).prop_map(|(path, from)| json!({"op": "copy", "path": path, "from": from})),
+        pointer().prop_map(|path| json!({"op": "remove", "path": path})),
+    ];
+    // Copies of the document into itself, and levels around levels.
+    let doubling = (1..40_usize).prop_map(|times| {
+        let copies = (0..times).map(|_| json!({"op": "copy", "from": "/patches", "path": "/patches/x"}));
+        copies.collect()
+    });
+    let digging = (1..300_usize).prop_map(|times| {
+        let dig = |_| {
+            [
+                json!({"op": "add", "path": "/x", "value": {}}),
+                json!({"op": "move", "from": "/patches", "path": "/x/y"}),
+                json!({"op": "move", "from": "/x", "path": "/patches"}),
+            ]
+        };
+        (0..times).flat_map(dig).collect()
+    });
+    prop_oneof![8 => vec(operation, 0..6).prop_map(Value::from), 1 => doubling, 1 => digging]
+}
+
+fn query() -> impl Strategy<Value = String> {
+    let names = vec![
+        "dry_run",
+        "expected_revision",
+        "cascade",
+        "purge",
+        "all",
+        "label",
+        "limit",
+        "offset",
+        "revision",
+        "environment",
+        "cluster_dns",
+        "namespaces",
+        "platform_components",
+        "decommissioned",
+        "before",
+        "kind",
+        "empty",
+        "role",
+        "unknown",
+    ];
+    let value = prop_oneof![
+        4 => select(vec!["true", "false", "1", "0", "dev", "a=b", "podinfo", "explicit", "18446744073709551616"])
+            .prop_map(str::to_owned),
+        1 => odd(),
+    ];
+    let pair = (select(names), value).prop_map(|(name, value)| format!("{name}={}", encoded(&value)));
+    let raw = "[ -~]{0,30}".prop_map(|raw| raw.replace([' ', '#', '"', '<', '>', '\\', '^', '`', '{', '|', '}'], "%"));
+    prop_oneof![
+        5 => Just(String::new()),
+        4 => vec(pair, 1..4).prop_map(|pairs| format!("?{}", pairs.join("&"))),
+        1 => raw.prop_map(|raw| format!("?{raw}")),
+    ]
+}
+
+/// A body as it is, or damaged.
+fn spoilt(body: BoxedStrategy<Value>) -> BoxedStrategy<Vec<Part>> {
+    let whole = |value: Value| vec![Part::Text(value.to_string())];
+    let damaged = (body.clone(), any::<prop::sample::Index>(), odd()).prop_map(|(value, at, insert)| {
+        let text = value.to_string();
+        let at = text.floor_char_boundary(at.index(text.len() + 1));
+        vec![Part::Text(format!("{}{insert}{}", &text[..at], &text[at..]))]
+    });
+    let cut = (body.clone(), any::<prop::sample::Index>()).prop_map(|(value, at)| {
+        let text = value.to_string();
+        vec![Part::Text(text[..text.floor_char_boundary(at.index(text.len() + 1))].to_owned())]
+    });
+    let huge = (select(vec!["[", "{\"a\":", "0,", "\"x\","]), 1..400_000_usize)
+        .prop_map(|(text, times)| vec![Part::Text("[".to_owned()), Part::Repeat { text: text.to_owned(), times }]);
+    prop_oneof![40 => body.prop_map(whole), 2 => damaged, 1 => cut, 1 => huge].boxed()
+}
+
+fn batch(types: &[Value]) -> BoxedStrategy<Value> {
+    let kinds: Vec<_> = types.iter().map(|ty| text(ty, "kind").to_owned()).collect();
+    let document = Union::new(types.iter().map(|ty| {
+        let kind = text(ty, "kind").to_owned();
+        fields_of(&ty["schema"]).prop_map(move |body| (kind.clone(), body))
+    }));
+    let write = prop_oneof![
+        document.clone().prop_map(|(kind, body)| json!({"op": "create", "kind": kind, "body": body})),
+        (document.clone(), id()).prop_map(|((kind, body), id)| json!({"op": "put", "kind": kind, "id": id, "body": body})),
+        (document, id()).prop_map(|((kind, body), id)| json!({"op": "patch", "kind": kind, "id": id, "body": body})),
+        (select(kinds.clone()), id(), any::<bool>())
+            .prop_map(|(kind, id, cascade)| json!({"op": "delete", "kind": kind, "id": id, "cascade": cascade})),
+        id().prop_map(|id| json!({"op": "restore", "id": id})),
+        id().prop_map(|id| json!({"op": "purge", "id": id})),
+        (id(), select(kinds.clone()), id(), anything())
+            .prop_map(|(cluster, kind, id, body)| json!({"op": "assign", "cluster": cluster, "kind": kind, "id": id, "body": body})),
+        (id(), select(kinds), id())
+            .prop_map(|(cluster, kind, id)| json!({"op": "unassign", "cluster": cluster, "kind": kind, "id": id})),
+        anything(),
+    ];
+    vec(write, 0..6).prop_map(|writes| json!({"writes": writes})).boxed()
+}
+
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const JSON: &str = "application/json";
+
+/// A request of any kind.
+pub(crate) fn request(types: &[Value]) -> BoxedStrategy<Request> {
+    let mut all = vec![
+        with_body("POST", Just("/batch".to_owned()).boxed(), &[JSON], batch(types)),
+        with_body("PUT", cluster_path("/patches/"), &[JSON], fields()),
+        with_body("PATCH", cluster_path("/patches/"), &[JSON], fields()),
+        without_body("DELETE", cluster_path("/patches/")),
+        without_body("DELETE", cluster_path("/former_dns/")),
+        without_body("POST", id().prop_map(|id| format!("/clusters/{}/restore", encoded(&id))).boxed()),
+        without_body("POST", (0..30_u64).prop_map(|revision| format!("/changes/{revision}/revert")).boxed()),
+        without_body("GET", (0..30_u64).prop_map(|revision| format!("/changes/{revision}")).boxed()),
+        without_body("POST", select(vec!["/types/accept", "/store/accept"]).prop_map(str::to_owned).boxed()),
+        without_body(
+            "GET",
+            vec(prop_oneof![id(), odd()], 1..5)
+                .prop_map(|parts| parts.iter().fold(String::new(), |path, part| format!("{path}/{}", encoded(part))))
+                .boxed(),
+        ),
+    ];
+    for ty in types {
+        let (plural, schema) = (text(ty, "plural").to_owned(), &ty["schema"]);
+        let list = Just(format!("/{plural}")).boxed();
+        let one = id().prop_map(move |id| format!("/{plural}/{}", encoded(&id))).boxed();
+        let document = fields_of(schema);
+        all.extend([
+            with_body("POST", list.clone(), &[JSON], document.clone()),
+            with_body("PATCH", list.clone(), &[STRATEGIC, JSON, MERGE], document.clone()),
+            with_body("PUT", one.clone(), &[JSON], document.clone()),
+            with_body("PATCH", one.clone(), &[MERGE, STRATEGIC, JSON, "text/plain"], document),
+            with_body("PATCH", one.clone(), &[JSON_PATCH], json_patch().boxed()),
+            without_body("DELETE", one.clone()),
+            without_body("GET", list),
+            without_body("GET", one.clone()),
+            without_body("GET", one.clone().prop_map(|one| format!("{one}/history")).boxed()),
+            with_body(
+                "POST",
+                one.prop_map(|one| format!("{one}/revert")).boxed(),
+                &[JSON],
+                prop_oneof![3 => (0..30_u64).prop_map(|revision| json!({"revision": revision})), 1 => anything()]
+                    .boxed(),
+            ),
+        ]);
+        if let Some(name) = ty["list"].as_str() {
+            let reference = cluster_path(&format!("/{name}/"));
+            all.push(with_body("PUT", reference.clone(), &[JSON], fields()));
+            all.push(without_body("DELETE", reference));
+        }
+    }
+    Union::new(all).boxed()
+}
+
+/// Fields of a cluster's patch or reference.
+fn fields() -> BoxedStrategy<Value> {
+    let name =
+        prop_oneof![select(vec!["enabled", "oci_tag", "ui.color", "replicaCount"]).prop_map(str::to_owned), odd()];
+    let members = vec((name, anything()), 0..4).prop_map(|members| Value::Object(members.into_iter().collect()));
+    prop_oneof![8 => members, 1 => anything()].boxed()
+}
+
+fn cluster_path(between: &str) -> BoxedStrategy<String> {
+    let between = between.to_owned();
+    let last = prop_oneof![3 => id(), 1 => odd()];
+    (id(), last).prop_map(move |(id, last)| format!("/clusters/{}{between}{}", encoded(&id), encoded(&last))).boxed()
+}
+
+fn without_body(method: &'static str, path: BoxedStrategy<String>) -> BoxedStrategy<Request> {
+    (path, query())
+        .prop_map(move |(path, query)| Request {
+            method: method.to_owned(),
+            path: path + &query,
+            media: None,
+            body: Vec::new(),
+        })
+        .boxed()
+}
+
+fn with_body(
+    method: &'static str,
+    path: BoxedStrategy<String>,
+    media: &[&'static str],
+    body: BoxedStrategy<Value>,
+) -> BoxedStrategy<Request> {
+    (path, query(), select(media.to_vec()), spoilt(body))
+        .prop_map(move |(path, query, media, body)| Request {
+            method: method.to_owned(),
+            path: path + &query,
+            media: Some(media.to_owned()),
+            body,
+        })
+        .boxed()
+}
+
+/// A YAML text: a value as we write it, and what is wrong with many.
+pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
+    let written = anything().prop_map(|value| model::yaml::write(&value).unwrap_or_default());
+    let mark = select(vec![
+        "- ", "? ", ": ", "&a ", "*a ", "!!str ", "[", "{", "]", "|\n", ">", "%", "---\n", "<<: *a\n", "\t", "\"", "'",
+        "#",
+    ]);
+    let damaged = (written.clone(), any::<prop::sample::Index>(), mark.clone()).prop_map(|(text, at, mark)| {
+        let at = text.floor_char_boundary(at.index(text.len() + 1));
+        vec![Part::Text(format!("{}{mark}{}", &text[..at], &text[at..]))]
+    });
+    let repeated = (mark, 1..20_000_usize).prop_map(|(text, times)| {
+        vec![Part::Text("a: ".to_owned()), Part::Repeat { text: text.to_owned(), times }, Part::Text("x\n".to_owned())]
+    });
+    let aliases = (1..40_usize, 1..12_usize).prop_map(|(levels, width)| {
+        let line = |level: usize| match level {
+            0 => "a0: &a0 [x, x]\n".to_owned(),
+            level => format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); width].join(", ")),
+        };
+        vec![Part::Text((0..levels).map(line).collect())]
+    });
+    let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![Part::Text(text)]);
+    prop_oneof![2 => written.prop_map(|text| vec![Part::Text(text)]), 4 => damaged, 1 => repeated, 1 => aliases, 3 => marks]
+        .boxed()
+}

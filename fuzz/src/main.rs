@@ -1,0 +1,196 @@
+//! Random and hostile requests against a real server, for a bounded time: no request ends it, no answer is an undocumented
+//! failure, its memory is bounded, and whatever it saved is read, listed, polled and deleted.
+//!
+//! `fuzz SERVER SECONDS SEED` replays the cases of `fuzz/corpus` first, and then sends rounds of random requests, each round to
+//! a new server with the demo fleet. Everything random follows from the seed, which is printed; a round that fails is written
+//! into the corpus, so that it is replayed from then on. YAML texts are read in this process, as the operator's tool does.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "it fails by panicking")]
+#![allow(clippy::print_stdout, reason = "it tells people what it does")]
+
+mod case;
+mod contract;
+mod generate;
+mod target;
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use harness::repository;
+use model::{Value, yaml};
+use proptest::{
+    strategy::{BoxedStrategy, Strategy as _, ValueTree as _},
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+
+use crate::{
+    case::{Case, Request, text_of},
+    contract::Contract,
+    target::{Target, Verdict},
+};
+
+/// Requests of a round, and how often the whole fleet is read meanwhile.
+const REQUESTS: usize = 300;
+const LOOK: usize = 50;
+
+/// YAML texts of a round.
+const TEXTS: usize = 100;
+
+/// Time for one YAML text.
+const TEXT_TIME: Duration = Duration::from_secs(20);
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [server, seconds, seed] = arguments.as_slice() else {
+        println!("usage: fuzz SERVER SECONDS SEED");
+        return ExitCode::from(2);
+    };
+    let (seconds, seed): (u64, u64) = (seconds.parse().unwrap(), seed.parse().unwrap());
+    let contract = Contract::read(&std::fs::read_to_string(repository("openapi/openapi.yaml")).unwrap());
+    let fuzz =
+        Fuzz { server: PathBuf::from(server), contract, corpus: repository("fuzz/corpus").canonicalize().unwrap() };
+    match fuzz.run(Duration::from_secs(seconds), seed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            println!("fuzz: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Fuzz {
+    server: PathBuf,
+    contract: Contract,
+    corpus: PathBuf,
+}
+
+impl Fuzz {
+    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+    fn run(&self, time: Duration, seed: u64) -> Verdict {
+        let known = case::read_all(&self.corpus);
+        for (file, case) in &known {
+            let name = file.file_name().unwrap_or_default().display();
+            self.replay(case).map_err(|what| format!("corpus case {name}: {what}"))?;
+        }
+        println!("fuzz: {} cases of the corpus hold; now seed {seed} for {} s", known.len(), time.as_secs());
+        let (start, mut rounds, mut requests) = (Instant::now(), 0, 0);
+        while start.elapsed() < time {
+            requests += self.round(seed, rounds, start + time)?;
+            rounds += 1;
+        }
+        println!("fuzz: {requests} requests in {rounds} rounds, and nothing failed");
+        Ok(())
+    }
+
+    fn replay(&self, case: &Case) -> Verdict {
+        match case {
+            Case::Yaml(parts) => read_yaml(&text_of(parts)),
+            Case::Requests(requests) => {
+                let target = Target::start(&self.server, &self.contract);
+                let types = types(&target)?;
+                for (at, request) in requests.iter().enumerate() {
+                    target.check(request).map_err(|what| told(at, request, &what))?;
+                }
+                target.check_fleet(&types)?;
+                target.delete_all(&types)
+            }
+        }
+    }
+
+    /// Sends what follows from a seed and the number of the round; how many requests that were.
+    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+    fn round(&self, seed: u64, round: u64, end: Instant) -> Result<usize, String> {
+        let mut random = runner(seed, round);
+        let file = self.corpus.join(format!("failed-{seed}-{round}.json"));
+        let texts = generate::yaml();
+        for _ in 0..TEXTS {
+            let parts = drawn(&texts, &mut random);
+            // Kept before it is tried: a text that ends this process cannot be kept afterwards.
+            case::write(&file, &Case::Yaml(parts.clone()));
+            read_yaml(&text_of(&parts)).map_err(|what| format!("{what}; the text is in {}", file.display()))?;
+        }
+        std::fs::remove_file(&file).map_err(|error| error.to_string())?;
+
+        let target = Target::start(&self.server, &self.contract);
+        let types = types(&target)?;
+        let requests = generate::request(&types);
+        let mut sent: Vec<Request> = Vec::new();
+        let verdict = send_all(&target, &types, end, &mut || {
+            let request = drawn(&requests, &mut random);
+            sent.push(request.clone());
+            request
+        });
+        let count = sent.len();
+        verdict.map_err(|what| {
+            case::write(&file, &Case::Requests(sent));
+            let log: Vec<_> = target.log().lines().rev().take(5).map(str::to_owned).collect();
+            format!(
+                "{what}\nthe requests are in {}; FUZZ_SEED={seed} sends them again, in round {round}\nthe server's last lines, \
+                 newest first:\n{}",
+                file.display(),
+                log.join("\n")
+            )
+        })?;
+        Ok(count)
+    }
+}
+
+/// Sends the requests of a round, and looks at the whole fleet again and again.
+#[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+fn send_all(target: &Target<'_>, types: &[Value], end: Instant, draw: &mut dyn FnMut() -> Request) -> Verdict {
+    for at in 1..=REQUESTS {
+        if Instant::now() > end {
+            break;
+        }
+        let request = draw();
+        target.check(&request).map_err(|what| told(at, &request, &what))?;
+        if at % LOOK == 0 {
+            target.check_fleet(types)?;
+        }
+    }
+    target.check_fleet(types)?;
+    target.delete_all(types)
+}
+
+/// The chance of a round. It follows from the seed alone.
+fn runner(seed: u64, round: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&round.to_le_bytes());
+    TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+fn drawn<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, random: &mut TestRunner) -> T {
+    strategy.new_tree(random).unwrap_or_else(|error| panic!("nothing can be drawn: {error}")).current()
+}
+
+fn types(target: &Target<'_>) -> Result<Vec<Value>, String> {
+    let types = target.get("/types")?.json();
+    types.as_array().cloned().filter(|types| !types.is_empty()).ok_or_else(|| "GET /types answers no types".to_owned())
+}
+
+fn told(at: usize, request: &Request, what: &str) -> String {
+    let body: String = text_of(&request.body).chars().take(500).collect();
+    format!("request {at}, {} {}: {what}\nits body: {body}", request.method, request.path)
+}
+
+/// Reads a text; that it is refused is an answer too.
+#[allow(clippy::disallowed_methods, reason = "an input is bounded in time")]
+fn read_yaml(text: &str) -> Verdict {
+    let start = Instant::now();
+    if let Ok(documents) = yaml::read_all(text) {
+        for document in documents {
+            // What was read can be written, and means the same.
+            let written =
+                yaml::write(&document.value).map_err(|error| format!("a value cannot be written: {error}"))?;
+            let again = yaml::read(&written).map_err(|error| format!("what was written cannot be read: {error}"))?;
+            if again.value != document.value {
+                return Err("what was written reads as something else".to_owned());
+            }
+        }
+    }
+    if start.elapsed() > TEXT_TIME { Err(format!("a text of {} bytes takes too long", text.len())) } else { Ok(()) }
+}

@@ -1,0 +1,223 @@
+//! The server under test: a real process with the demo fleet in a SQLite file, and what must hold after each request.
+
+use std::{io, path::Path, sync::Arc};
+
+use harness::{LONG, Running, WRITE, repository};
+use model::Value;
+use serde_json::json;
+
+use crate::{
+    case::{Request, text_of},
+    contract::Contract,
+};
+
+/// Peak memory of the server, in MiB: what `deploy/` gives it.
+pub(crate) const MOST_MEMORY: u64 = 512;
+
+/// The largest answer that is read here.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
+pub(crate) struct Target<'a> {
+    running: Running,
+    contract: &'a Contract,
+    agent: ureq::Agent,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+}
+
+/// Why a case fails, as a sentence.
+pub(crate) type Verdict = Result<(), String>;
+
+impl<'a> Target<'a> {
+    pub(crate) fn start(binary: &Path, contract: &'a Contract) -> Self {
+        let seed = repository("data/seed.json");
+        let settings = [("API_MODE", "crud"), ("SEED_FILE", seed.to_str().unwrap())];
+        let running = Running::launch(binary, Arc::new(tempfile::tempdir().unwrap()), &settings);
+        // A connection of its own for each request: the server closes one on which it has refused to read a body.
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(LONG))
+            .max_idle_connections(0);
+        let agent = config.allow_non_standard_methods(true).build().into();
+        let target = Self { running, contract, agent };
+        let is_ready = || matches!(target.get("/ready"), Ok(answer) if answer.status == 200);
+        harness::eventually("the server is ready", &mut { is_ready });
+        target
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.running.log()
+    }
+
+    /// Sends a request; a server that does not answer has failed.
+    fn send(&self, request: &Request) -> Result<Answer, String> {
+        self.exchange(request).map_err(|error| format!("no answer: {error}"))
+    }
+
+    fn exchange(&self, request: &Request) -> Result<Answer, ureq::Error> {
+        let uri = format!("http://{}{}", self.running.address(), request.path);
+        let builder = ureq::http::Request::builder().method(request.method.as_str()).uri(uri);
+        let mut builder = builder.header("authorization", format!("Bearer {WRITE}"));
+        if let Some(media) = &request.media {
+            builder = builder.header("content-type", media);
+        }
+        let response = if request.method == "GET" {
+            self.agent.run(builder.body(())?)
+        } else {
+            self.agent.run(builder.body(text_of(&request.body))?)
+        };
+        let mut response = response?;
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string();
+        Ok(Answer { status, body: body? })
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Answer, String> {
+        self.send(&Request { method: "GET".to_owned(), path: path.to_owned(), media: None, body: Vec::new() })
+    }
+
+    /// Sends a request and holds its answer, and the server, to what must always be.
+    pub(crate) fn check(&self, request: &Request) -> Verdict {
+        let answer = match self.exchange(request) {
+            // What a path does not take at all is refused before its body is read, and then a client that is still sending finds
+            // the connection closed. A server that has ended says nothing to anybody.
+            Err(ureq::Error::Io(error)) if hung_up(&error) && !request.body.is_empty() => {
+                self.expect("/health", &[200])?;
+                return self.check_process();
+            }
+            answer => answer.map_err(|error| format!("no answer: {error}"))?,
+        };
+        let Request { method, path, .. } = request;
+        if !self.contract.allows(method, path, answer.status) {
+            let body: String = answer.body.chars().take(500).collect();
+            return Err(format!("{} is no documented answer: {body}", answer.status));
+        }
+        self.check_process()
+    }
+
+    fn check_process(&self) -> Verdict {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.pid()));
+        let status = status.map_err(|_| "the process is gone".to_owned())?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        if field("State:").is_some_and(|state| state.starts_with('Z')) {
+            return Err("the process is gone".to_owned());
+        }
+        let peak = field("VmHWM:").and_then(|peak| peak.strip_suffix(" kB")?.parse::<u64>().ok());
+        match peak.map(|peak| peak / 1024) {
+            Some(peak) if peak <= MOST_MEMORY => Ok(()),
+            Some(peak) => Err(format!("the server took {peak} MiB, and may take {MOST_MEMORY}")),
+            None => Err("nobody knows how much memory the server takes".to_owned()),
+        }
+    }
+
+    /// Everything that was saved is read, listed, filtered and polled.
+    pub(crate) fn check_fleet(&self, types: &[Value]) -> Verdict {
+        for ty in types {
+            let list = format!("/{}", text(ty, "plural"));
+            for document in self.documents(&list)? {
+                self.expect(&format!("{list}/{}", text(&document, "id")), &[200])?;
+                for label in document["labels"].as_object().into_iter().flatten().take(1).map(|(key, _)| key) {
+                    self.expect(&format!("{list}?label={}=x", encoded(label)), &[200])?;
+                }
+            }
+            for filter in ty["filters"].as_array().into_iter().flatten().filter_map(Value::as_str).take(3) {
+                self.expect(&format!("{list}?{filter}=x"), &[200])?;
+            }
+        }
+        for cluster in self.documents("/clusters")? {
+            for path in types.iter().map(|ty| text(ty, "path")).filter(|path| *path != "clusters") {
+                let poll = format!("/api/v2/flux/clusters/{}/{path}?empty=explicit", text(&cluster, "cluster_dns"));
+                self.check(&Request { method: "GET".to_owned(), path: poll, media: None, body: Vec::new() })?;
+            }
+        }
+        // With no cluster at all, provisioners get an error and not an empty list.
+        self.expect("/api/v2/flux/clusters", &[200, 404])?;
+        for path in ["/problems", "/changes?limit=100", "/types/changes", "/metrics"] {
+            self.expect(path, &[200])?;
+        }
+        self.check_process()
+    }
+
+    /// Everything that was saved can be deleted: clusters first, then what they referred to.
+    pub(crate) fn delete_all(&self, types: &[Value]) -> Verdict {
+        for cluster in self.documents("/clusters")? {
+            let path = format!("/clusters/{}", text(&cluster, "id"));
+            let open = json!({"deletion_protection": false}).to_string();
+            self.change("PATCH", &path, open)?;
+            self.change("DELETE", &path, String::new())?;
+        }
+        for cluster in self.documents("/clusters?decommissioned=true")? {
+            self.change("DELETE", &format!("/clusters/{}?purge=true", text(&cluster, "id")), String::new())?;
+        }
+        for ty in types {
+            let list = format!("/{}", text(ty, "plural"));
+            for document in self.documents(&list)? {
+                self.change("DELETE", &format!("{list}/{}?cascade=true", text(&document, "id")), String::new())?;
+            }
+            if !self.documents(&list)?.is_empty() {
+                return Err(format!("{list} still has documents, though all were deleted"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn documents(&self, list: &str) -> Result<Vec<Value>, String> {
+        let answer = self.expect(list, &[200])?;
+        answer.json().as_array().cloned().ok_or_else(|| format!("GET {list} answers no list"))
+    }
+
+    fn expect(&self, path: &str, statuses: &[u16]) -> Result<Answer, String> {
+        let answer = self.get(path)?;
+        if statuses.contains(&answer.status) {
+            return Ok(answer);
+        }
+        let body: String = answer.body.chars().take(500).collect();
+        Err(format!("GET {path} answers {}: {body}", answer.status))
+    }
+
+    fn change(&self, method: &str, path: &str, body: String) -> Verdict {
+        let media = Some("application/merge-patch+json".to_owned());
+        let request = Request {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            media,
+            body: vec![crate::case::Part::Text(body)],
+        };
+        let answer = self.send(&request)?;
+        if answer.status == 200 {
+            return Ok(());
+        }
+        let body: String = answer.body.chars().take(500).collect();
+        Err(format!("what was saved cannot be deleted: {method} {path} answers {}: {body}", answer.status))
+    }
+}
+
+fn hung_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
+}
+
+/// A field that is text.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// A text as it stands in a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
