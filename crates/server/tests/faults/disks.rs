@@ -10,6 +10,16 @@ use crate::{
     world::{all_is_well, answers, converge, load, seed, start, start_again, wait_until_ready},
 };
 
+/// A text that a database cannot make small enough for the room that is left in its pages.
+fn incompressible(length: usize) -> String {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+    };
+    std::iter::repeat_with(&mut next).take(length).collect()
+}
+
 /// Changes are refused, and taken again once there is room; polls go on, and nothing is lost.
 fn survives_a_full_disk(server: &Server, disk: &SmallDisk) {
     for at in 1..5 {
@@ -18,7 +28,7 @@ fn survives_a_full_disk(server: &Server, disk: &SmallDisk) {
     let before = answers(server);
     let loads = load(&[server], 200);
     disk.fill();
-    let large = json!({"annotations": {"text": "x".repeat(100_000)}});
+    let large = json!({"annotations": {"text": incompressible(100_000)}});
     let refused = server.patch("/namespaces/n1", &large);
     assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("store-unavailable")), "{}", refused.body);
     assert!(refused.headers.contains_key("retry-after"));
@@ -82,7 +92,7 @@ fn the_disk_of_the_snapshot() {
     wait_until_ready(&server);
     assert!(file.exists());
     disk.fill();
-    let large = json!({"annotations": {"text": "x".repeat(100_000)}});
+    let large = json!({"annotations": {"text": incompressible(100_000)}});
     assert_eq!(server.patch("/namespaces/n1", &large).status, 200);
     assert!(!file.exists(), "it would be an older picture");
     assert!(server.log().contains("the picture is served and not kept"), "{}", server.log());
