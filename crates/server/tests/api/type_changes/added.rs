@@ -1,0 +1,292 @@
+//! Resource types that a file adds: they come without being asked for, and go, or take what another one had, only by acceptance.
+
+use std::{fs, sync::Arc};
+
+use model::Value;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{DNS, SERVED, changed, digest, files, fleet_on_disk, start, statuses, stop};
+use crate::harness::{Server, repository};
+
+/// The file of a type of its own.
+const POLICY: &str = "kind: network_policy\napiVersion: v1\nschema: {type: object, properties: {id: {type: string}}}\n";
+
+#[test]
+fn a_server_without_the_file_of_a_recorded_type_takes_no_list_of_it_away() {
+    let folder = fleet_on_disk();
+    let directory = folder.path().join("types");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("network_policy.yaml"), POLICY).unwrap();
+    let good = start(&folder, directory.to_str());
+    good.wait_until("it is recorded", || good.get_open("/ready").json()["revision"] == json!(2));
+    assert_eq!(good.post("/network_policies", &json!({"id": "deny"})).status, 201);
+    assert_eq!(good.put("/clusters/c00000/network_policies/deny", &json!({})).status, 200);
+    let before = good.poll(DNS, "network-policies").json();
+    assert_eq!(before["inputs"].as_array().map(Vec::len), Some(1));
+
+    let bad = start(&folder, None);
+    let mut whole = bad.get("/clusters/c00000").json();
+    whole.as_object_mut().unwrap().shift_remove("network_policies");
+    for answer in [
+        bad.write("PUT", "/clusters/c00000", &whole, &[]),
+        bad.write(
+            "PATCH",
+            "/clusters/c00000",
+            &json!({"network_policies": null}),
+            &[("content-type", "application/merge-patch+json")],
+        ),
+    ] {
+        assert!(!(200..300).contains(&answer.status), "{}", answer.body);
+    }
+    assert_eq!(good.poll(DNS, "network-policies").json(), before);
+    for answer in [
+        bad.patch("/clusters/c00001", &json!({"environment": "qa"})),
+        bad.post("/namespaces", &json!({"id": "other"})),
+        bad.delete("/clusters/c00000"),
+        bad.post(
+            "/clusters?dry_run=true",
+            &json!({"id": "n", "cluster_name": "n", "cluster_dns": DNS, "environment": "x"}),
+        ),
+    ] {
+        let code = answer.json()["code"].clone();
+        assert_eq!((answer.status, code), changed(), "its plans would know nothing of the type: {}", answer.body);
+    }
+
+    // Once it is accepted that the type is gone, the list may go.
+    let found = bad.get("/types/changes").json();
+    let accept = format!("/types/accept?expected_revision={}&expected_changes={}", found["revision"], digest(&found));
+    assert_eq!(bad.post(&accept, &json!({})).status, 200);
+    let patch = bad.write(
+        "PATCH",
+        "/clusters/c00000",
+        &json!({"network_policies": null}),
+        &[("content-type", "application/merge-patch+json")],
+    );
+    assert_eq!(patch.status, 200, "{}", patch.body);
+}
+
+#[test]
+fn a_type_that_is_added_is_served_and_recorded_without_being_asked_for() {
+    let folder = fleet_on_disk();
+    let directory = folder.path().join("added");
+    fs::create_dir_all(&directory).unwrap();
+    let text = "kind: network_policy\napiVersion: v1\nschema: {type: object, properties: {id: {type: string}}}\n";
+    fs::write(directory.join("network_policy.yaml"), text).unwrap();
+    let server = start(&folder, directory.to_str());
+    assert_eq!(server.poll(DNS, "network-policies").status, 200);
+    server.wait_until("it is recorded", || server.get_open("/ready").json()["revision"] == json!(2));
+    let change = server.get("/changes/2").json();
+    assert_eq!((&change["actor"], &change["writes"][0]["id"]), (&json!("resource-types"), &json!("network_policy")));
+    assert_eq!(server.get("/types/changes").json()["changes"], json!([]));
+    // A field more is recorded by itself too.
+    let text = text.replace("id: {type: string}", "id: {type: string}, more: {type: string}");
+    stop(server);
+    fs::write(directory.join("network_policy.yaml"), text).unwrap();
+    let server = start(&folder, directory.to_str());
+    assert_eq!(server.poll(DNS, "network-policies").status, 200);
+    server.wait_until("it is recorded too", || server.get_open("/ready").json()["revision"] == json!(3));
+    assert_eq!(server.get("/changes/3").json()["writes"][0]["after"]["fields"], json!(["more"]));
+}
+
+/// A directory with one file: a type `network_policy` with these words in `x-flux`.
+fn policy(folder: &TempDir, name: &str, kind: &str, words: &str, properties: &str) -> String {
+    let directory = folder.path().join(name);
+    fs::create_dir_all(&directory).unwrap();
+    let text = format!(
+        "kind: {kind}\napiVersion: v1\nschema: {{type: object, x-flux: {{{words}}}, properties: {{id: {{type: string}}{properties}}}}}\n"
+    );
+    fs::write(directory.join("type.yaml"), text).unwrap();
+    directory.to_str().unwrap().to_owned()
+}
+
+/// A fleet with two network policies, to which a protected cluster refers; and the directory of the type.
+fn fleet_with_policies() -> (Arc<TempDir>, String) {
+    let folder = fleet_on_disk();
+    let files = policy(&folder, "policies", "network_policy", "", "");
+    let server = start(&folder, Some(&files));
+    server.wait_until("it is recorded", || server.get_open("/ready").json()["revision"] == json!(2));
+    for id in ["deny", "allow"] {
+        assert_eq!(server.post("/network_policies", &json!({ "id": id })).status, 201);
+        assert_eq!(server.put(&format!("/clusters/c00000/network_policies/{id}"), &json!({})).status, 200);
+    }
+    assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": true})).status, 200);
+    stop(server);
+    (folder, files)
+}
+
+/// Accepts what this server's files say; answers what was found.
+fn accept_all(server: &Server, query: &str) -> Value {
+    let found = server.get("/types/changes").json();
+    let path =
+        format!("/types/accept?expected_revision={}&expected_changes={}{query}", found["revision"], digest(&found));
+    let accepted = server.post(&path, &json!({}));
+    assert_eq!(accepted.status, 200, "{}", accepted.body);
+    found
+}
+
+fn policies(server: &Server) -> (u16, Value) {
+    let answer = server.poll(DNS, "network-policies");
+    (answer.status, answer.json()["code"].clone())
+}
+
+fn merge(server: &Server, query: &str, patch: &Value) -> crate::harness::Answer {
+    let path = format!("/clusters/c00000{query}");
+    server.write("PATCH", &path, patch, &[("content-type", "application/merge-patch+json")])
+}
+
+#[test]
+fn a_server_with_the_file_of_a_type_that_is_accepted_to_be_gone_does_not_serve_it() {
+    let (folder, files) = fleet_with_policies();
+    let replica = Server::start_in(folder.clone(), &[("API_MODE", "read-only"), ("RESOURCES_DIR", &files)]);
+    let writer = start(&folder, Some(&files));
+    let without = start(&folder, None);
+    assert_eq!((policies(&replica), policies(&writer)), (SERVED, SERVED));
+    accept_all(&without, "");
+    assert_eq!(without.get("/types/changes").json()["changes"], json!([]), "that it has no file is settled");
+    assert_eq!(without.patch("/clusters/c00001", &json!({"environment": "qa"})).status, 200);
+    let revision = without.get_open("/ready").json()["revision"].clone();
+    for server in [&replica, &writer] {
+        server.wait_until("it sees the acceptance", || server.get_open("/ready").json()["revision"] == revision);
+        assert_eq!(policies(server), changed());
+    }
+    stop(writer);
+    let writer = start(&folder, Some(&files));
+    assert_eq!(policies(&writer), changed(), "nor does it record it by itself after a restart");
+    assert_eq!(writer.get_open("/ready").json()["revision"], revision);
+    let found = accept_all(&writer, "");
+    assert_eq!(found["changes"][0]["recorded"]["retired"], json!(true), "{found}");
+    assert_eq!(policies(&writer), SERVED);
+    replica.wait_until("the other server serves it again", || policies(&replica) == SERVED);
+}
+
+#[test]
+fn a_type_that_takes_what_another_one_had_is_accepted_first() {
+    for (kind, words) in [
+        ("successor", "path: network-policies"),
+        ("successor", "list: network_policies"),
+        ("network_policy", "plural: others"),
+    ] {
+        let (folder, _) = fleet_with_policies();
+        let without = start(&folder, None);
+        accept_all(&without, "");
+        stop(without);
+        let server = start(&folder, Some(&policy(&folder, "next", kind, words, "")));
+        let found = server.get("/types/changes").json();
+        assert_eq!(found["changes"][0]["change"], json!("changed"), "{kind} {words}: {found}");
+        assert_eq!(found["changes"].as_array().unwrap().len(), 1, "{found}");
+        if words.starts_with("path") {
+            assert_eq!(policies(&server), changed());
+        }
+        accept_all(&server, "&allow_removals=9");
+        assert_eq!(server.get("/types/changes").json()["changes"], json!([]), "{kind} {words}");
+    }
+}
+
+#[test]
+fn the_path_that_a_type_left_is_taken_over_only_by_acceptance_and_its_plan_says_what_was_there() {
+    let (folder, _) = fleet_with_policies();
+    let moved = policy(&folder, "moved", "network_policy", "path: policies", "");
+    let server = start(&folder, Some(&moved));
+    accept_all(&server, "");
+    assert_eq!((policies(&server).0, server.poll(DNS, "policies").status), (404, 200));
+    stop(server);
+    let text = "kind: successor\napiVersion: v1\nschema: {type: object, x-flux: {path: network-policies}, properties: {id: {type: string}}}\n";
+    fs::write(folder.path().join("moved/successor.yaml"), text).unwrap();
+    let server = start(&folder, Some(&moved));
+    assert_eq!(policies(&server), changed());
+    let found = server.get("/types/changes").json();
+    let removed = &found["plan"]["clusters"][0]["inputs"]["network-policies"]["removed"];
+    assert_eq!(removed, &json!(["allow", "deny"]), "{found}");
+    assert_eq!(found["plan"]["refused"]["removed"], json!(2), "{found}");
+    accept_all(&server, "&allow_removals=2");
+    assert_eq!(policies(&server), SERVED);
+    let records = server.get(&format!("/changes/{}", server.get_open("/ready").json()["revision"])).json();
+    let record = |id: &str| records["writes"].as_array().unwrap().iter().find(|it| it["id"] == id).cloned();
+    assert_eq!(record("network_policy").unwrap()["after"].get("former_paths"), None, "{records}");
+    assert_eq!(record("successor").unwrap()["after"]["path"], json!("network-policies"));
+}
+
+#[test]
+fn references_in_a_list_that_no_type_reads_any_more_are_removed_when_the_list_goes() {
+    let (folder, _) = fleet_with_policies();
+    let moved = policy(
+        &folder,
+        "moved",
+        "network_policy",
+        "list: policies, path: network-policies, plural: network_policies",
+        "",
+    );
+    let server = start(&folder, Some(&moved));
+    accept_all(&server, "");
+    assert_eq!(policies(&server), (500, json!("unread-list")));
+    for (patch, removed) in [
+        (json!({"network_policies": null}), json!(["allow", "deny"])),
+        (json!({"network_policies": null, "policies": [{"id": "deny"}]}), json!(["allow"])),
+    ] {
+        let plan = merge(&server, "?dry_run=true", &patch).json();
+        assert_eq!(plan["clusters"][0]["inputs"]["network-policies"]["removed"], removed, "{plan}");
+        let refused = merge(&server, "", &patch);
+        assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("protected")), "{}", refused.body);
+    }
+    let all = json!({"network_policies": null, "policies": [{"id": "deny"}, {"id": "allow"}]});
+    assert_eq!(merge(&server, "", &all).status, 200, "nothing is lost by it");
+    assert_eq!(policies(&server), SERVED);
+}
+
+#[test]
+fn the_list_of_a_type_that_is_gone_does_not_go_from_a_protected_cluster_unsaid() {
+    let (folder, _) = fleet_with_policies();
+    let server = start(&folder, None);
+    accept_all(&server, "");
+    let patch = json!({"network_policies": null});
+    let plan = merge(&server, "?dry_run=true", &patch).json();
+    assert_eq!(
+        plan["clusters"][0]["inputs"]["network-policies"]["removed"],
+        json!(["allow", "deny"]),
+        "by the path that it had: {plan}"
+    );
+    assert_eq!(plan["refused"]["removed"], json!(2), "{plan}");
+    assert_eq!(merge(&server, "", &patch).status, 409);
+    assert_eq!(merge(&server, "?allow_removals=2", &patch).status, 200);
+}
+
+#[test]
+fn a_field_that_is_left_out_or_gets_a_default_is_not_served_until_it_is_accepted() {
+    let folder = fleet_on_disk();
+    let good = start(&folder, None);
+    let chart = json!({"id": "chart", "component_path": "p", "oci_url": "oci://registry/repo", "oci_content": "chart"});
+    assert_eq!(good.post("/platform_components", &chart).status, 201);
+    let plain = json!({"id": "plain", "component_path": "p", "oci_url": "oci://registry/repo"});
+    assert_eq!(good.post("/platform_components", &plain).status, 201);
+    for id in ["chart", "plain"] {
+        assert_eq!(good.put(&format!("/clusters/c00000/platform_components/{id}"), &json!({})).status, 200);
+    }
+    let text = fs::read_to_string(repository("resources/platform_component.yaml")).unwrap();
+    let field = "      oci_content:\n";
+    assert!(text.contains(field), "{text}");
+    let named: Value = good.get("/types").json();
+    let ty = named.as_array().unwrap().iter().find(|ty| ty["kind"] == "platform_component").unwrap().clone();
+    let names = ty["schema"]["properties"].as_object().unwrap().keys().filter(|name| *name != "oci_content");
+    let only = format!("    path: platform-components\n    fields: {}\n", json!(names.collect::<Vec<_>>()));
+    let path = "    path: platform-components\n".to_owned();
+    for (name, old, new, removed) in [
+        ("default", field.to_owned(), format!("{field}        default: chart\n"), json!(["plain"])),
+        ("fields", path, only, json!(["chart"])),
+    ] {
+        let directory = files(&folder, name, &[]);
+        assert!(text.contains(&old));
+        fs::write(folder.path().join(name).join("type.yaml"), text.replacen(&old, &new, 1)).unwrap();
+        for mode in ["crud", "read-only"] {
+            let bad = Server::start_in(folder.clone(), &[("API_MODE", mode), ("RESOURCES_DIR", &directory)]);
+            assert_eq!(statuses(&bad), [changed(), SERVED, SERVED], "{name} {mode}");
+            if mode == "crud" {
+                let found = bad.get("/types/changes").json();
+                let inputs = &found["plan"]["clusters"][0]["inputs"]["platform-components"];
+                assert_eq!(inputs["removed"], removed, "{name}: {}", found["plan"]);
+                assert_eq!(inputs["added"], removed, "{name}: what was a chart is none, or the other way round");
+            }
+        }
+    }
+    assert_eq!(statuses(&good), [SERVED, SERVED, SERVED]);
+}
