@@ -211,6 +211,15 @@ impl Snapshot {
         }
     }
 
+    /// Whether documents of a kind can be in the change log: a file declares it, a record remembers it, or some are there.
+    #[must_use]
+    pub fn knows_kind(&self, kind: &Kind) -> bool {
+        self.registry.by_kind(kind.as_str()).is_some()
+            || kind.as_str() == TypeRecord::KIND
+            || Id::parse(kind.as_str()).is_ok_and(|id| self.types.document(&id).is_some())
+            || self.strangers.keys().any(|(_, known)| known == kind)
+    }
+
     /// A document by its type and id, in force or not.
     #[must_use]
     pub fn document(&self, ty: &ResourceType, id: &Id) -> Option<&Document> {

@@ -8,9 +8,10 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
+use fleet::Snapshot;
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
-use model::{FieldError, Id, Value};
+use model::{Excerpt, FieldError, Id, Kind, Value};
 use serde_json::json;
 use store::{Entry, EntryQuery};
 
@@ -33,8 +34,9 @@ pub(crate) async fn changes(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let time = "a time, such as 2026-01-31T12:00:00Z";
+    let fleet = app.snapshot()?;
     let query = EntryQuery {
-        kind: kind(&app, params.one("kind")?)?,
+        kind: kind(&fleet, params.one("kind")?)?,
         id: params.parsed::<Id>("id", "an id")?,
         actor: params.one("actor")?,
         since: params.parsed::<Timestamp>("since", time)?,
@@ -44,7 +46,6 @@ pub(crate) async fn changes(
         after: None,
     };
     params.none_left()?;
-    app.snapshot()?;
     let store = past::log(&app)?;
     let entries = {
         let _permit = app.limits.past.enter().await?;
@@ -69,13 +70,18 @@ pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Opti
     HeaderValue::try_from(next).map(Some).map_err(Failure::internal)
 }
 
-/// A kind, by any of its names; a kind that no type declares any more can be asked for too.
-pub(super) fn kind(app: &App, name: Option<String>) -> Result<Option<model::Kind>, Failure> {
+/// A kind, by any of its names. One that no type declares any more can be asked for too; one that was never known is an error, since
+/// no results for a misspelt name would look as if there were none.
+pub(super) fn kind(fleet: &Snapshot, name: Option<String>) -> Result<Option<Kind>, Failure> {
     let Some(name) = name else { return Ok(None) };
-    if name.is_empty() {
-        return Err(Failure::invalid_query(FieldError::new("/kind", "query", "\"kind\" is empty")));
+    let kind = fleet.registry().by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone());
+    if fleet.knows_kind(&kind) {
+        return Ok(Some(kind));
     }
-    Ok(Some(app.registry.by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone())))
+    let known: Vec<_> = fleet.registry().types().map(|ty| ty.kind.as_str()).collect();
+    let message =
+        format!("\"kind\" is \"{}\", and there is no such kind; kinds are {}", Excerpt(name), known.join(", "));
+    Err(Failure::invalid_query(FieldError::new("/kind", "query", message)))
 }
 
 /// A change as a list tells it, and an event of the stream: of a large one only the first documents, and how many there are.

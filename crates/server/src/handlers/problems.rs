@@ -26,16 +26,16 @@ pub(crate) async fn problems(
     uri: Uri,
     mut params: Params,
 ) -> Result<Response, Failure> {
+    let fleet = app.snapshot()?;
     let rule = params.word("rule", &Rule::ALL.map(Rule::name))?;
     let filter = ProblemFilter {
         rule: rule.and_then(|name| Rule::from_name(&name)),
-        kind: changes::kind(&app, params.one("kind")?)?,
+        kind: changes::kind(&fleet, params.one("kind")?)?,
         id: params.parsed::<Id>("id", "an id")?,
     };
     let limit = params.count("limit")?.unwrap_or(PAGE).min(MAX_PAGE);
     let offset = params.count("offset")?.unwrap_or_default();
     params.none_left()?;
-    let fleet = app.snapshot()?;
     // A page of a fleet full of problems takes a while.
     let (page, total) = app.limits.lists.compute(|| page(&app, &fleet, &filter, offset, limit)).await?;
     let mut headers = HeaderMap::from_iter([(TOTAL, HeaderValue::from(total))]);

@@ -71,9 +71,16 @@ fn problems_are_filtered_by_rule_kind_and_id() {
             "message": "\"app\" depends on \"base\", which this cluster has not enabled"}])
     );
     assert_eq!(server.get("/problems?kind=namespace").json(), json!([]));
-    for wrong in
-        ["rule=misspelt", "limit=many", "offset=-1", "id=%20", "kind=", "rules=invalid-variable", "rule=a&rule=b"]
-    {
+    for wrong in [
+        "rule=misspelt",
+        "limit=many",
+        "offset=-1",
+        "id=%20",
+        "kind=",
+        "kind=misspelt",
+        "rules=invalid-variable",
+        "rule=a&rule=b",
+    ] {
         let answer = server.get(&format!("/problems?{wrong}"));
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-query")), "{wrong}: {}", answer.body);
     }

@@ -59,6 +59,9 @@ fn the_trail_is_filtered_and_paged() {
     assert_eq!(page.headers["link"], "</changes?id=podinfo&before=4&limit=2>; rel=\"next\"");
     assert!(server.get("/namespaces/podinfo/history?limit=1").headers.contains_key("link"));
     assert_eq!(server.get("/changes?id=no%20id").status, 400);
+    let misspelt = server.get("/changes?kind=namespaecs");
+    assert_eq!((misspelt.status, &misspelt.json()["code"]), (400, &json!("invalid-query")), "{}", misspelt.body);
+    assert_eq!(revisions(&server.get("/changes?kind=resource_type").json()), [1]);
     assert_eq!(revisions(&server.get("/changes?before=5&limit=2").json()), [4, 3]);
     assert_eq!(revisions(&server.get("/changes?actor=seed").json()), [1]);
     assert_eq!(revisions(&server.get("/changes?since=2100-01-01T00:00:00Z").json()), [0_u64; 0]);
