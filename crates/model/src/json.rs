@@ -15,6 +15,10 @@ pub type Map = serde_json::Map<String, Value>;
 /// The largest integer that every reader of JSON holds exactly. Flux reads numbers as 64-bit floats.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
+/// What the names begin with by which the JSON library marks values for itself. Read as data, such an object becomes whatever
+/// its text says, which no limit and no rule has looked at.
+pub(crate) const PRIVATE_NAME: &str = "$serde_json::private::";
+
 /// Takes every `null` out of a map, at any depth: Flux drops null members from the inputs it keeps, and a template
 /// that reads a dropped member stalls the whole set. An absent field and a null field mean the same here.
 pub fn prune_nulls(map: &mut Map) {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     Excerpt, Map, Value,
+    json::PRIVATE_NAME,
     limits::{PATCH_OPERATIONS, PATCH_WORK, Size},
 };
 
@@ -81,6 +82,10 @@ fn apply_operations(document: &mut Value, operations: &json_patch::Patch) -> Res
     let before = Size::of(document);
     let mut work = 0;
     for (at, operation) in operations.iter().enumerate() {
+        if operation.path().as_str().contains(PRIVATE_NAME) {
+            let message = format!("operation {at}: names that begin with \"{PRIVATE_NAME}\" are reserved");
+            return Err(PatchFailed::new(message));
+        }
         json_patch::patch_unsafe(document, slice::from_ref(operation)).map_err(|error| {
             let path = Excerpt(operation.path());
             PatchFailed::new(format!("operation {at}, whose path is \"{path}\", cannot be made: {}", error.kind))
@@ -250,6 +255,21 @@ mod tests {
         assert!(unknown.apply(Map::new()).is_err());
         for misplaced in [json!({"$patch": "delete"}), json!({"a": [{"name": "x", "$patch": "delete"}]})] {
             assert!(Patch::Strategic(misplaced).apply(Map::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_json_patch_makes_no_name_that_the_library_keeps_for_itself() {
+        let name = "$serde_json::private::RawValue";
+        for operation in [
+            json!({"op": "add", "path": format!("/a/{name}"), "value": "[1]"}),
+            json!({"op": "copy", "from": "/t", "path": format!("/a/{name}")}),
+            json!({"op": "move", "from": "/t", "path": format!("/a/{name}")}),
+        ] {
+            let patch = Patch::Json(serde_json::from_value(json!([operation])).unwrap());
+            let fields = json!({"a": {}, "t": "[1]"});
+            let error = patch.apply(fields.as_object().unwrap().clone()).unwrap_err();
+            assert!(error.message.contains("reserved"), "{error}");
         }
     }
 

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml, Scalar, ScalarStyle, Yaml, YamlData, YamlEmitter};
+use saphyr_parser::{Event, Parser};
 
 use crate::{
     Map, Value,
+    json::PRIVATE_NAME,
     limits::{DEPTH, WRAPPERS},
 };
 
@@ -58,6 +60,9 @@ pub fn child(pointer: &str, step: &str) -> String {
 /// Deeper than any document, and well within the stack.
 const MAX_INDENT: usize = 1_000;
 
+/// Bytes of the texts that all aliases of a file stand for.
+const ALIASED_BYTES: usize = 16 * 1024 * 1024;
+
 /// Reads one document.
 pub fn read(text: &str) -> Result<Located, YamlError> {
     let mut documents = read_all(text)?;
@@ -77,6 +82,9 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
     if let Some(at) = text.lines().position(|line| indent(line) > MAX_INDENT) {
         return Err(YamlError { line: at + 1, message: "this is nested too deeply".to_owned() });
     }
+    if text.contains('*') {
+        check_aliases(text)?;
+    }
     let documents = MarkedYaml::load_from_str(text)
         .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
     let located = |document| {
@@ -85,6 +93,41 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
         Ok(Located { value, lines })
     };
     documents.iter().map(located).collect()
+}
+
+/// Refuses aliases that make a text many times as long: the loader copies what each stands for, and counts only nodes.
+fn check_aliases(text: &str) -> Result<(), YamlError> {
+    let mut aliased = 0_usize;
+    let mut anchored = BTreeMap::new();
+    let mut open = vec![(0, 0_usize)];
+    // What is no YAML is refused by the loader, which says why.
+    for (event, span) in Parser::new_from_str(text).map_while(Result::ok) {
+        let (anchor, bytes) = match event {
+            Event::Scalar(value, _, anchor, _) => (anchor, value.len()),
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                open.push((anchor, 0));
+                continue;
+            }
+            Event::SequenceEnd | Event::MappingEnd => open.pop().unwrap_or_default(),
+            Event::Alias(anchor) => {
+                let bytes = anchored.get(&anchor).copied().unwrap_or_default();
+                aliased = aliased.saturating_add(bytes);
+                if aliased > ALIASED_BYTES {
+                    let message = format!("what the aliases of a file stand for has at most {ALIASED_BYTES} bytes");
+                    return Err(YamlError { line: span.start.line(), message });
+                }
+                (0, bytes)
+            }
+            _ => continue,
+        };
+        if anchor > 0 {
+            anchored.insert(anchor, bytes);
+        }
+        if let Some((_, around)) = open.last_mut() {
+            *around = around.saturating_add(bytes);
+        }
+    }
+    Ok(())
 }
 
 /// The value of a node with at most so many levels.
@@ -125,6 +168,10 @@ fn convert(
                     // To take it as a name would lose what it stands for.
                     let line = key.span.start.line();
                     return Err(YamlError { line, message: "merge keys (<<) are not understood".to_owned() });
+                }
+                if name.starts_with(PRIVATE_NAME) {
+                    let message = format!("names that begin with \"{PRIVATE_NAME}\" are reserved");
+                    return Err(YamlError { line: key.span.start.line(), message });
                 }
                 let pointer = child(pointer, name);
                 // A mapping's value may start on the next line; its key is what people look for.
@@ -217,6 +264,17 @@ mod tests {
         assert_eq!(read.line("/b"), 2);
         assert_eq!(read.line("/b/0/d~1e"), 4);
         assert_eq!(read.line("/b/0/missing/deeper"), 3, "the nearest ancestor's line");
+    }
+
+    #[test]
+    fn aliases_of_a_long_text_are_bounded() {
+        let text = |aliases: usize| {
+            let list: Vec<_> = (0..aliases).map(|at| format!("k{at}: *b\n")).collect();
+            format!("a: &b '{}'\n{}", "x".repeat(100_000), list.concat())
+        };
+        assert!(read(&text(100)).is_ok());
+        let error = read(&text(20_000)).unwrap_err();
+        assert!(error.message.contains("aliases"), "{}", error.message);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{Map, Value, pointer};
+use super::{Map, PRIVATE_NAME, Value, pointer};
 use crate::{
     FieldError,
     excerpt::Excerpt,
@@ -181,6 +181,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             self.count.bytes(name.len())?;
+            if name.starts_with(PRIVATE_NAME) {
+                return Err(A::Error::custom(format!("names that begin with \"{PRIVATE_NAME}\" are reserved")));
+            }
             if map.contains_key(&name) {
                 return Err(A::Error::custom(format!("\"{}\" is there twice", Excerpt(&name))));
             }
@@ -205,6 +208,16 @@ mod tests {
         for bad in [r#"{"a": 1, "a": 2}"#, r#"[{"b": {"a": 1, "c": 2, "a": 1}}]"#] {
             let error = serde_json::from_str::<Unambiguous>(bad).unwrap_err();
             assert!(error.to_string().starts_with("\"a\" is there twice"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_library_keeps_for_itself_is_refused() {
+        for name in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
+            let text = json!({"a": [{ name: "[1]" }]}).to_string();
+            let error = read_json(text.as_bytes(), 1_000, None).unwrap_err();
+            assert!(error.message.contains("are reserved"), "{error}");
+            assert!(serde_json::from_str::<Unambiguous>(&text).is_err());
         }
     }
 
