@@ -19,7 +19,7 @@ use triomphe::{Arc, HeaderSlice};
 
 use crate::{Polls, catalogue::Version, slots::Place};
 
-pub(crate) use dns::{FORMER, InputsByPath, OtherNames, RELEASED, Released};
+pub(crate) use dns::{FORMER, InputsByPath, OtherNames, RELEASED, Released, UNKNOWN};
 pub(crate) use patches::{Patches, no_variables};
 pub(crate) use reading::Names;
 pub(crate) use references::{Beside, List};

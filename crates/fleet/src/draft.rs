@@ -17,7 +17,7 @@ use std::{
 use model::{
     Body, Change, Excerpt, FieldError, Id, Kind, Map, Op, Origin, Patch, PatchFailed, ResourceType, Revision,
     TypeRecord, Value, Write,
-    limits::{BULK_GROWTH, CHANGE_WORK, ERRORS, Size},
+    limits::{BULK_GROWTH, BULK_VALUES, CHANGE_WORK, ERRORS, Size},
     read_fields,
 };
 
@@ -69,9 +69,9 @@ pub enum EditError {
     /// A patch that does not say how it treats lists would shorten one.
     #[error(
         "as application/json this patch would take {} out of \"{list}\" of cluster \"{id}\"; send it as \
-         application/merge-patch+json to replace the list, or as application/strategic-merge-patch+json to change only \
-         the items that it names",
-        quoted(.gone)
+         {}application/strategic-merge-patch+json to change only the items that it names",
+        quoted(.gone),
+        if *.is_strategic { "" } else { "application/merge-patch+json to replace the list, or as " }
     )]
     AmbiguousPatch {
         /// The cluster.
@@ -80,6 +80,8 @@ pub enum EditError {
         list: String,
         /// The ids that it would lose.
         gone: Vec<String>,
+        /// Whether it can only be meant as a strategic merge patch, as a patch of many documents.
+        is_strategic: bool,
     },
     /// The request breaks rules.
     #[error("the document breaks {} rule(s)", .0.len())]
@@ -325,6 +327,17 @@ impl<'a> Draft<'a> {
     /// Changes documents alike. A patch that breaks rules in many is not tried on all, and one that would make the fleet many
     /// times as large is refused before there is no memory left.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
+        let values = match patch {
+            Patch::Merge(patch) | Patch::Strategic(patch) => Size::of(patch).elements,
+            Patch::Json(operations) => operations.len(),
+        };
+        if values.saturating_mul(ids.len()) > BULK_VALUES {
+            let message = format!(
+                "a patch writes at most {BULK_VALUES} values over all documents, and this has {values} for {} documents",
+                ids.len()
+            );
+            return Err(FieldError::new("", "bulk-growth", message).into());
+        }
         let (growth, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let edited = beside_polls(ids, |id| {
             if broken.load(Ordering::Relaxed) >= ERRORS {

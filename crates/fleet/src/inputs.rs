@@ -84,9 +84,9 @@ pub enum Refusal {
         /// How many references it has.
         count: usize,
     },
-    /// The file of the type says another kind, list, path, key, field or default than the change log.
+    /// The file of the type says another kind, list, path, key, field, nest or default than the change log.
     #[error(
-        "this server's file of the type \"{0}\" says another kind, list, path, key, field or default than the change log, or has \
+        "this server's file of the type \"{0}\" says another kind, list, path, key, field, nest or default than the change log, or has \
          what another type had"
     )]
     TypesChanged(Kind),

@@ -163,6 +163,19 @@ impl Rendered {
 }
 
 impl Rendered {
+    /// A text that stands for it: two texts are the same if Flux keeps the object.
+    fn name(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Object { fixed, disabled } => {
+                let fixed = Value::from(fixed.clone());
+                if *disabled { format!("disabled object {fixed}") } else { format!("object {fixed}") }
+            }
+            Self::Release { chart } => format!("chart {chart}"),
+            Self::Kustomization => "kustomization".to_owned(),
+        }
+    }
+
     /// Whether it is an object that is certainly wanted.
     fn is_enabled(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Object { disabled: true, .. })
@@ -186,6 +199,10 @@ pub(crate) fn input_plan(before: Answering<'_>, after: Answering<'_>, id: &Id) -
         plan.removed.extend(lost.into_iter().filter(|id| !plan.removed.contains(id)).collect::<Vec<_>>());
     }
     plan.removed.sort();
+    // What pollers have is another object, which goes; what they get is a new one.
+    let anew = plan.changed.extract_if(.., |id| plan.removed.contains(id));
+    plan.added.extend(anew);
+    plan.added.sort();
     let nothing = plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty();
     (!nothing).then_some(plan)
 }

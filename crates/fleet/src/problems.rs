@@ -49,7 +49,7 @@ pub enum Rule {
     DuplicateDns,
     /// A patch has no meaning; the cluster's answers are refused.
     InvalidPatch,
-    /// The file of a type says another kind, list, path, key, field or default than the change log; the type is not served.
+    /// The file of a type says another kind, list, path, key, field, nest or default than the change log; the type is not served.
     TypesChanged,
     /// A document is of a kind that no resource type declares; it is kept and not served.
     UnknownKind,

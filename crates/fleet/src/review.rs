@@ -241,6 +241,14 @@ pub(crate) fn affected(before: &Snapshot, after: &Snapshot, writes: &[Write]) ->
                 for cluster in before.referrers(ty, &write.id).chain(after.referrers(ty, &write.id)) {
                     affected.entry(cluster.clone()).or_default().insert(ty.position);
                 }
+                // Where the same id is missing as another type, the answer depends on whether it is there as this one.
+                for other in after.registry().definitions().filter(|other| other.position != ty.position) {
+                    if after.definition_by_name(other, write.id.as_str()).is_none() {
+                        for cluster in after.referrers(other, &write.id) {
+                            affected.entry(cluster.clone()).or_default().insert(other.position);
+                        }
+                    }
+                }
             }
             None => {}
         }

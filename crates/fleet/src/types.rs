@@ -53,6 +53,12 @@ impl Types {
         self.documents.values().map(|entry| &entry.1).find(|record| record.has_list(list))
     }
 
+    /// The paths at which a kind was the last to be served, and is no more.
+    pub(crate) fn former_paths(&self, kind: &Kind) -> impl Iterator<Item = &str> {
+        let record = self.documents.values().map(|entry| &entry.1).find(|record| record.kind == *kind);
+        record.into_iter().flat_map(|record| record.former_paths.iter().map(String::as_str))
+    }
+
     /// The kind that is, or was the last to be, served under a path.
     fn kind_at(&self, path: &str) -> Option<&Kind> {
         self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path)).map(|record| &record.kind)
@@ -87,6 +93,11 @@ impl Types {
         Ok(())
     }
 
+    /// The records of types that are served, whether or not this server has their files.
+    fn records_in_force(&self) -> impl Iterator<Item = &TypeRecord> {
+        self.documents.values().map(|entry| &entry.1).filter(|record| !record.retired)
+    }
+
     fn records(&self) -> Vec<TypeRecord> {
         self.documents.values().map(|entry| entry.1.clone()).collect()
     }
@@ -114,21 +125,41 @@ impl Snapshot {
         unserved.map(|ty| ty.path.as_str())
     }
 
+    /// The paths of recorded types of which this server has no file, or another path in it.
+    pub fn undeclared_paths(&self) -> impl Iterator<Item = &str> {
+        let live = self.types().records_in_force().map(|record| record.path.as_str());
+        live.filter(|path| self.registry().by_path(path).is_none())
+    }
+
     /// The types that are not served, as problems.
     #[must_use]
     pub fn type_problems(&self) -> Vec<Problem> {
-        let changed = self.type_changes().into_iter().filter(|it| it.change == TypeChangeKind::Changed);
         let problem = |change: TypeChange| {
-            let declared = change.declared?;
-            let message = format!(
-                "the file of this type says another kind, list, path, key, field or default than the change log, or has what \
-                 another type had, so /{} is not served; GET /types/changes shows what clusters would lose, and POST /types/accept accepts it",
-                declared.path
-            );
-            let (kind, id) = (Kind::from(TypeRecord::KIND), Id::parse(declared.kind.as_str()).ok()?);
+            let (kind, message) = match (change.change, change.declared, change.recorded) {
+                (TypeChangeKind::Changed, Some(declared), _) => {
+                    let message = format!(
+                        "the file of this type says another kind, list, path, key, field, nest or default than the change log, or \
+                         has what another type had, so /{} is not served; GET /types/changes shows what clusters would lose, and \
+                         POST /types/accept accepts it",
+                        declared.path
+                    );
+                    (declared.kind, message)
+                }
+                (TypeChangeKind::Removed, _, Some(recorded)) => {
+                    let message = format!(
+                        "the change log has this type and this server has no file of it, so /{} is not served and no change is \
+                         made here; put the file back, or accept that the type is gone: GET /types/changes shows it",
+                        recorded.path
+                    );
+                    (recorded.kind, message)
+                }
+                _ => return None,
+            };
+            let id = Id::parse(kind.as_str()).ok()?;
+            let kind = Kind::from(TypeRecord::KIND);
             Some(Problem { kind, id, pointer: String::new(), rule: Rule::TypesChanged, message })
         };
-        changed.filter_map(problem).collect()
+        self.type_changes().into_iter().filter_map(problem).collect()
     }
 
     /// The writes that record the types that this server adds.

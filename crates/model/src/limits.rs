@@ -28,14 +28,18 @@ pub const PATCH_WORK: usize = 10_000_000;
 /// Bytes of the body of a request about one document: its compact form, and room for white space and escapes.
 pub const BODY_BYTES: usize = 2 * DOCUMENT_BYTES;
 
-/// Bytes of a body from which on only a few requests are under way at a time.
+/// Bytes of a body from which on only a few are received at a time.
 pub const LARGE_BODY_BYTES: usize = DOCUMENT_BYTES;
+
+/// Bytes of a body from which on one is read and its change made at a time: what is made of a value takes many times its text.
+pub const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// Bytes of the body of a batch. A thousand clusters have a few million.
 pub const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
-/// Values in the body of a batch.
-pub const BATCH_ELEMENTS: usize = 1_000_000;
+/// Values in the body of a batch. Two thousand clusters have about as many. What is made of a value, with the plan of it, takes
+/// half a kilobyte of memory.
+pub const BATCH_ELEMENTS: usize = 400_000;
 
 /// Writes of a batch.
 pub const BATCH_WRITES: usize = 20_000;
@@ -45,7 +49,10 @@ pub const BATCH_WRITES: usize = 20_000;
 pub const CHANGE_WORK: usize = 256 * 1024 * 1024;
 
 /// Bytes by which a bulk patch may enlarge all documents together.
-pub const BULK_GROWTH: usize = 64 * 1024 * 1024;
+pub const BULK_GROWTH: usize = 32 * 1024 * 1024;
+
+/// Values of a bulk patch, times the documents that it is about. The plan of it has them all.
+pub const BULK_VALUES: usize = 2_000_000;
 
 /// Broken rules that are looked for in one document, and that one answer names.
 pub const ERRORS: usize = 100;

@@ -248,7 +248,11 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
     if let Value::Object(dns) = &mut dns {
         dns.retain(|keyword, _| ["type", "maxLength", "pattern"].contains(&keyword.as_str()));
     }
-    let ids = json!({"type": "array", "items": {"type": "string", "maxLength": Id::MAX_LEN}});
+    let of_path = json!({
+        "type": "object",
+        "propertyNames": {"maxLength": Id::MAX_LEN},
+        "additionalProperties": {"type": "string"}
+    });
     let released = json!({
         "type": "object",
         "required": ["name", "inputs"],
@@ -256,8 +260,9 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
             "name": &dns,
             "inputs": {
                 "type": "object",
-                "description": "The ids of what a poller under the name had when it was released, by path.",
-                "additionalProperties": ids
+                "description": "What a poller under the name had when it was released: by path and id, what Flux made of it; \
+                                \"unknown\" where the cluster was refused an answer then.",
+                "additionalProperties": of_path
             },
             "protected": {"type": "boolean", "description": "Whether the cluster had deletion_protection then."}
         },

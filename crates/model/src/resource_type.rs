@@ -14,7 +14,11 @@ use std::{
     sync::Arc,
 };
 
-use crate::{FieldError, Kind, Map, TypeRecord, Value, limits::ERRORS};
+use crate::{
+    FieldError, Kind, Map, TypeRecord, Value,
+    limits::ERRORS,
+    type_record::{PATCHES, disables},
+};
 
 pub(crate) use declaration::{Declaration, Refusal};
 pub(crate) use schema::resolve_references;
@@ -108,7 +112,9 @@ impl ResourceType {
         self.list = if record.has_list(&record.list) { record.list.clone() } else { String::new() };
         let was_served = |name: &str| record.fields.as_ref().is_some_and(|fields| fields.contains(name));
         for defaults in [&mut self.defaults, &mut self.silent] {
-            defaults.retain(|name, _| record.defaults.contains_key(name) || !was_served(name));
+            defaults.retain(|name, default| {
+                record.defaults.contains_key(name) || (!was_served(name) && !disables(name, default))
+            });
             for (name, default) in defaults.iter_mut() {
                 if let Some(recorded) = record.defaults.get(name) {
                     default.clone_from(recorded);
@@ -119,9 +125,17 @@ impl ResourceType {
         for (name, default) in record.defaults.iter().filter(|(name, _)| was_served(name)) {
             self.defaults.entry(name.clone()).or_insert_with(|| default.clone());
         }
-        if let (Some(only), Some(fields)) = (&mut self.fields, &record.fields) {
-            only.extend(fields.iter().cloned());
+        if let Some(fields) = &record.fields {
+            self.patchable = fields.contains(PATCHES);
+            if let Some(only) = &mut self.fields {
+                only.extend(fields.iter().cloned());
+            }
         }
+        let nest = |(name, fields): (&String, &BTreeSet<String>)| Nest {
+            name: name.clone(),
+            fields: fields.iter().cloned().collect(),
+        };
+        self.nests = record.nest.iter().map(nest).collect();
     }
 
     /// The schemas of a document's fields.

@@ -9,13 +9,22 @@
 //! had. Else a server that still has the old file would take it for a new type, and serve it.
 //!
 //! So it is with fields and their defaults: where `enabled` became false by default, clusters would delete what they were never
-//! told to, and where a field is left out, a template may render something else. Only a field more changes nothing that was there.
+//! told to, and where a field is left out or put into another object (`nest`), a template may render something else. Only a
+//! field more changes nothing that was there, unless it is an `enabled` that is false by default.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Body, Id, InvalidId, Kind, Map, Op, ResourceType, Value, Write};
+
+/// The field of an input that a cluster's patches are in, where the type is patchable.
+pub(crate) const PATCHES: &str = "patches";
+
+/// Whether a default disables every input that says nothing else: most templates then render nothing.
+pub(crate) fn disables(field: &str, default: &Value) -> bool {
+    field == "enabled" && *default == Value::Bool(false)
+}
 
 /// How a type is served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +43,9 @@ pub struct TypeRecord {
     /// The fields that reach Flux; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<BTreeSet<String>>,
+    /// Which of them stand in an object of an input and not beside its id, by the object's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nest: BTreeMap<String, BTreeSet<String>>,
     /// Whether an operator has accepted that it is served no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
@@ -52,13 +64,15 @@ impl TypeRecord {
     /// How a type is served by its file.
     #[must_use]
     pub fn declared(ty: &ResourceType) -> Self {
+        let patches = ty.patchable.then(|| PATCHES.to_owned());
         Self {
             kind: ty.kind.clone(),
             list: ty.list.clone(),
             path: ty.path.clone(),
             key: ty.key.clone(),
             defaults: ty.defaults.clone(),
-            fields: Some(ty.served.clone()),
+            fields: Some(ty.served.iter().cloned().chain(patches).collect()),
+            nest: ty.nests.iter().map(|nest| (nest.name.clone(), nest.fields.iter().cloned().collect())).collect(),
             retired: false,
             former_paths: BTreeSet::new(),
             former_lists: BTreeSet::new(),
@@ -70,16 +84,24 @@ impl TypeRecord {
         let named = |it: &Self| [it.kind.as_str(), &it.list, &it.path, &it.key].map(str::to_owned);
         let has_field = |name: &String| self.fields.as_ref().is_some_and(|fields| fields.contains(name));
         let is_served = |name: &String| declared.fields.as_ref().is_none_or(|fields| fields.contains(name));
+        let is_in_place = |name: &String| self.place_of(name) == declared.place_of(name);
+        // A new field that disables every input is not merely one more.
+        let is_harmless = |(name, value): (&String, &Value)| !has_field(name) && !disables(name, value);
         !self.retired
             && named(self) == named(declared)
             && self.defaults.iter().all(|(name, value)| declared.defaults.get(name) == Some(value))
-            && declared.defaults.keys().all(|name| self.defaults.contains_key(name) || !has_field(name))
-            && self.fields.iter().flatten().all(is_served)
+            && declared.defaults.iter().all(|field| self.defaults.contains_key(field.0) || is_harmless(field))
+            && self.fields.iter().flatten().all(|name| is_served(name) && is_in_place(name))
     }
 
     /// Whether it says all that a file with which it agrees says.
     pub(crate) fn covers(&self, declared: &Self) -> bool {
-        self.fields == declared.fields && self.defaults == declared.defaults
+        self.fields == declared.fields && self.defaults == declared.defaults && self.nest == declared.nest
+    }
+
+    /// The object of an input in which a field stands; none if it stands beside the id.
+    fn place_of(&self, field: &str) -> Option<&str> {
+        self.nest.iter().find(|(_, fields)| fields.contains(field)).map(|(name, _)| name.as_str())
     }
 
     /// Whether this type was the last to be served under a path.
@@ -139,6 +161,10 @@ impl TypeRecord {
         }
         if let Some(names) = &self.fields {
             fields.insert("fields".to_owned(), names.iter().cloned().collect());
+        }
+        if !self.nest.is_empty() {
+            let nest = self.nest.iter().map(|(name, fields)| (name.clone(), fields.iter().cloned().collect()));
+            fields.insert("nest".to_owned(), Value::Object(nest.collect()));
         }
         if self.retired {
             fields.insert("retired".to_owned(), Value::Bool(true));

@@ -1,6 +1,7 @@
 //! Request bodies: JSON, of a bounded size and depth, in a bounded time.
 //!
-//! A large body takes many times its length once it is read, so only a few requests that have one are under way at a time.
+//! A large body takes many times its length once it is read, so only a few are received at a time, and of all but small ones one is
+//! read at a time.
 //! A write of a batch may hold as much as the body of a request about one document: one that holds more is refused while it
 //! is read.
 
@@ -19,6 +20,7 @@ use model::{
     FieldError, ItemLimits, Map, Patch, Value,
     limits::{
         BATCH_BYTES, BATCH_ELEMENTS, BODY_BYTES, BYTES_RULE, DEPTH_RULE, ELEMENTS, ELEMENTS_RULE, LARGE_BODY_BYTES,
+        SMALL_BODY_BYTES,
     },
     read_json,
 };
@@ -100,23 +102,30 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 struct Received {
     bytes: Bytes,
     limits: BodyLimits,
-    permit: LargeBodyPermit,
+    permit: BodyPermit,
 }
 
-/// The right to have a large body, for as long as a request needs it or what was made of it.
-pub(crate) type LargeBodyPermit = Option<Permit>;
+/// The right to have a body that is not small, for as long as a request needs it or what was made of it.
+#[derive(Default)]
+pub(crate) struct BodyPermit {
+    _received: Option<Permit>,
+    _read: Option<Permit>,
+}
 
 async fn read(request: Request, app: &App) -> Result<Received, Failure> {
     let limits = BodyLimits::for_request(&request);
     let slow = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time");
     let receive = limits.receive(request.into_body(), &app.limits.large_bodies);
-    let (bytes, permit) = tokio::time::timeout(TIMEOUT, receive).await.map_err(slow)??;
-    Ok(Received { bytes, limits, permit })
+    let (bytes, received) = tokio::time::timeout(TIMEOUT, receive).await.map_err(slow)??;
+    // Only once it is here: whoever sends slowly keeps nobody waiting.
+    let is_small = bytes.len() <= SMALL_BODY_BYTES;
+    let read = if is_small { None } else { Some(app.limits.bodies.enter().await?) };
+    Ok(Received { bytes, limits, permit: BodyPermit { _received: received, _read: read } })
 }
 
 impl Received {
     /// Reads a body in two steps: what is said twice cannot be told any more once it is a value of a type.
-    fn decode<T: DeserializeOwned>(self) -> Result<(T, LargeBodyPermit), Failure> {
+    fn decode<T: DeserializeOwned>(self) -> Result<(T, BodyPermit), Failure> {
         let Self { bytes, limits, permit } = self;
         let value = read_json(&bytes, limits.elements, limits.writes).map_err(|error| {
             let is_limit = [DEPTH_RULE, ELEMENTS_RULE, BYTES_RULE].contains(&error.rule.as_str());
@@ -128,7 +137,7 @@ impl Received {
 }
 
 /// A JSON body of a type.
-pub(crate) struct Json<T>(pub(crate) T, pub(crate) LargeBodyPermit);
+pub(crate) struct Json<T>(pub(crate) T, pub(crate) BodyPermit);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Failure;
@@ -140,14 +149,15 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 }
 
 /// A JSON object, or nothing, which is an empty one.
-pub(crate) struct Fields(pub(crate) Map, pub(crate) LargeBodyPermit);
+pub(crate) struct Fields(pub(crate) Map, pub(crate) BodyPermit);
 
 impl FromRequest<App> for Fields {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
         let received = read(request, app).await?;
-        let (fields, permit) = if received.bytes.is_empty() { (Map::new(), None) } else { received.decode()? };
+        let (fields, permit) =
+            if received.bytes.is_empty() { (Map::new(), BodyPermit::default()) } else { received.decode()? };
         Ok(Self(fields, permit))
     }
 }
@@ -171,7 +181,7 @@ pub(crate) struct PatchBody {
     pub(crate) patch: Patch,
     /// Whether its media type is plain JSON: it must not shorten a list of references then.
     pub(crate) is_plain: bool,
-    pub(crate) permit: LargeBodyPermit,
+    pub(crate) permit: BodyPermit,
 }
 
 impl FromRequest<App> for PatchBody {

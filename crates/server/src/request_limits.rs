@@ -19,7 +19,8 @@ use crate::failure::Failure;
 pub(crate) struct RequestLimits {
     /// Computing an answer from all documents of the present: lists, problems. One core is left to polls.
     pub(crate) lists: ConcurrencyLimit,
-    /// Dry runs that may be about the whole fleet, each of which holds a second snapshot of it.
+    /// Dry runs that may be about the whole fleet, each of which holds a second snapshot of it and then its plan, until that is
+    /// sent.
     pub(crate) plans: ConcurrencyLimit,
     /// Reverts of whole changes, each of which holds all documents that the change wrote.
     pub(crate) reverts: ConcurrencyLimit,
@@ -29,6 +30,8 @@ pub(crate) struct RequestLimits {
     pub(crate) answers: ConcurrencyLimit,
     /// Requests with a large body, from its second mebibyte to the answer.
     pub(crate) large_bodies: ConcurrencyLimit,
+    /// Requests with a body that is not small, from its last byte to the answer.
+    pub(crate) bodies: ConcurrencyLimit,
     /// Clients that follow the change log.
     pub(crate) streams: ConcurrencyLimit,
 }
@@ -44,6 +47,7 @@ impl Default for RequestLimits {
             past: ConcurrencyLimit::new("reads of the past", 2, 32, seconds(5)),
             answers: ConcurrencyLimit::new("large answers", 16, 0, Duration::ZERO),
             large_bodies: ConcurrencyLimit::new("requests with a large body", 2, 16, seconds(10)),
+            bodies: ConcurrencyLimit::new("requests with a body of this size", 1, 32, seconds(30)),
             streams: ConcurrencyLimit::new("streams of changes", 32, 0, Duration::ZERO),
         }
     }

@@ -18,6 +18,7 @@ use crate::{
     body::ACCEPT_PATCH,
     failure::Failure,
     queue::{Queue, Turn, Void},
+    request_limits::Permit,
 };
 
 /// How often a writer starts anew because others were first. Each time, somebody made progress.
@@ -28,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came of a change.
 pub(crate) enum Outcome<T> {
-    /// It would do this.
-    Planned(Box<Plan>),
+    /// It would do this. Where it may be about the whole fleet, others wait until the plan is sent.
+    Planned(Box<Plan>, Option<Permit>),
     /// It is done, or there was nothing to do; the picture has it.
     Done(Done<T>),
 }
@@ -76,7 +77,7 @@ pub(crate) async fn write<T>(
         // Nobody queues for a store that is away.
         app.sound()?;
     }
-    let _permit = if dry_run && about == About::Many { Some(app.limits.plans.enter().await?) } else { None };
+    let mut permit = if dry_run && about == About::Many { Some(app.limits.plans.enter().await?) } else { None };
     for _ in 0..TRIES {
         // A dry run is in nobody's way.
         let mut turn = if dry_run { None } else { Some(turn(app).await?) };
@@ -102,7 +103,7 @@ pub(crate) async fn write<T>(
         }
         let (change, next, value, plan) = thought?;
         if let Some(plan) = plan {
-            return Ok(Outcome::Planned(Box::new(plan)));
+            return Ok(Outcome::Planned(Box::new(plan), permit.take()));
         }
         let Some(turn) = turn.filter(|_| !change.writes.is_empty()) else {
             return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
@@ -234,9 +235,12 @@ impl From<EditError> for Failure {
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
             EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
-            EditError::AmbiguousPatch { .. } => {
-                let types =
-                    HeaderValue::from_static("application/merge-patch+json, application/strategic-merge-patch+json");
+            EditError::AmbiguousPatch { is_strategic, .. } => {
+                let types = HeaderValue::from_static(if *is_strategic {
+                    "application/strategic-merge-patch+json"
+                } else {
+                    "application/merge-patch+json, application/strategic-merge-patch+json"
+                });
                 let failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
                 return failure.with_header(ACCEPT_PATCH, types);
             }

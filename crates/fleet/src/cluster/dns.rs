@@ -5,10 +5,7 @@
 //! remembered with what was answered there last, so that a plan can say what a poller under it would lose when a cluster
 //! answers there again, whatever has become of the one that released it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter,
-};
+use std::{collections::BTreeMap, iter};
 
 use model::{Id, dns_spelling};
 use serde::Deserialize;
@@ -19,8 +16,11 @@ use super::Cluster;
 pub(crate) const FORMER: &str = "former_dns";
 pub(crate) const RELEASED: &str = "released_dns";
 
-/// Inputs by the paths of their types.
-pub(crate) type InputsByPath = BTreeMap<String, BTreeSet<Id>>;
+/// Inputs by the paths of their types, each with what Flux made of it or, where the cluster was refused an answer, [`UNKNOWN`].
+pub(crate) type InputsByPath = BTreeMap<String, BTreeMap<Id, String>>;
+
+/// What Flux made of an input of an answer that is refused.
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The names that a cluster had before, each in its one spelling.
 #[derive(Debug, Default)]

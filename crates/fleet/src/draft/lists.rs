@@ -31,7 +31,13 @@ impl Draft<'_> {
                 let gone = references(&before, list).filter(|reference| !kept.contains(reference));
                 let gone: Vec<_> = gone.map(ToOwned::to_owned).collect();
                 if !gone.is_empty() {
-                    return Err(EditError::AmbiguousPatch { id: id.clone(), list: list.to_owned(), gone });
+                    let is_strategic = matches!(patch, Patch::Strategic(_));
+                    return Err(EditError::AmbiguousPatch {
+                        id: id.clone(),
+                        list: list.to_owned(),
+                        gone,
+                        is_strategic,
+                    });
                 }
             }
         }

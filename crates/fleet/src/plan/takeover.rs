@@ -4,14 +4,17 @@
 //! cluster that had the name may since have been emptied, decommissioned or created anew, so what counts is what was
 //! remembered when the name was released. The cluster that newly answers may be that very cluster.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use model::{Id, ResourceType};
 
 use super::{Answering, Rendered, inputs, unanswered};
 use crate::{
     Cluster, Snapshot,
-    cluster::{InputsByPath, Released},
+    cluster::{InputsByPath, Released, UNKNOWN},
 };
 
 /// The cluster that answered, or was the last to answer, to a name that a cluster newly answers to.
@@ -65,19 +68,37 @@ impl PreviousOwner<'_> {
             return of_its_answer;
         };
         // What it was given since the release, nobody under the name has.
-        let had = remembered.get(&known_ty.path).into_iter().flatten();
-        had.filter(|id| rendered(id) == Rendered::Nothing || of_its_answer.contains(*id)).cloned().collect()
+        let had = paths(before.0, known_ty).filter_map(|path| remembered.get(path)).flatten();
+        let is_lost = |id: &Id, was: &str| match was {
+            UNKNOWN => rendered(id) == Rendered::Nothing || of_its_answer.contains(id),
+            was => was != rendered(id).name(),
+        };
+        had.filter(|(id, was)| is_lost(id, was)).map(|(id, _)| id.clone()).collect()
     }
+}
+
+/// The paths at which a type answers, or was the last to answer: a poller may still have what it got there.
+fn paths<'a>(fleet: &'a Snapshot, ty: &'a ResourceType) -> impl Iterator<Item = &'a str> {
+    iter::once(&*ty.path).chain(fleet.types().former_paths(&ty.kind))
 }
 
 /// What whoever polls under a name of a cluster has of it, by path: what it is answered or, where that is refused, all that
 /// it refers to.
 pub(crate) fn held_by_pollers(fleet: &Snapshot, id: &Id) -> InputsByPath {
-    let on_path = |ty: &ResourceType| -> BTreeSet<Id> {
+    let of_type = |ty: &ResourceType| -> BTreeMap<Id, String> {
         let answered = inputs((fleet, ty), id).into_iter();
-        let answered = answered.filter(|(_, input)| Rendered::of(ty, input) != Rendered::Nothing).map(|(id, _)| id);
-        answered.chain(unanswered((fleet, ty), id)).collect()
+        let answered = answered.map(|(id, input)| (id, Rendered::of(ty, &input)));
+        let answered = answered.filter(|(_, rendered)| *rendered != Rendered::Nothing);
+        let answered = answered.map(|(id, rendered)| (id, rendered.name()));
+        let refused = unanswered((fleet, ty), id).into_iter().map(|id| (id, UNKNOWN.to_owned()));
+        answered.chain(refused).collect()
     };
-    let paths = fleet.registry().definitions().map(|ty| (ty.path.clone(), on_path(ty)));
-    paths.filter(|(_, ids)| !ids.is_empty()).collect()
+    let mut held = InputsByPath::new();
+    for ty in fleet.registry().definitions() {
+        let inputs = of_type(ty);
+        for path in paths(fleet, ty).filter(|_| !inputs.is_empty()) {
+            held.insert(path.to_owned(), inputs.clone());
+        }
+    }
+    held
 }

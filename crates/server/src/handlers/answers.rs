@@ -1,5 +1,7 @@
 //! How answers look.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::FromRequestParts,
@@ -12,11 +14,13 @@ use model::{Document, Id, Kind, ResourceType, Revision, Write};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
+use super::chunks;
 use crate::{
     App,
     failure::Failure,
     precondition::etag,
     query::Params,
+    request_limits::Permit,
     writing::{Done, Outcome},
 };
 
@@ -75,12 +79,21 @@ pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
     (status, headers, document.body.text().into_owned()).into_response()
 }
 
+/// The time for a client to take a plan: others wait for theirs.
+const PLAN_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Sends a plan, or what has one. Of the whole fleet it is megabytes of text.
+pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Response, Failure> {
+    let text = block_in_place(|| serde_json::to_vec(&plan)).map_err(Failure::internal)?;
+    drop(plan);
+    Ok(([(header::CONTENT_TYPE, JSON)], chunks::text_within(PLAN_PATIENCE, permit, &text.into())).into_response())
+}
+
 impl<T> Outcome<T> {
     /// Sends the plan, or what is made of the change.
     pub(crate) fn answer(self, done: impl FnOnce(Done<T>) -> Result<Response, Failure>) -> Result<Response, Failure> {
         match self {
-            // A plan of the whole fleet is megabytes of text.
-            Self::Planned(plan) => Ok(block_in_place(|| axum::Json(plan).into_response())),
+            Self::Planned(plan, permit) => planned(plan, permit),
             Self::Done(change) => {
                 let revision = HeaderValue::from(change.revision.0);
                 let mut response = done(change)?;

@@ -36,14 +36,14 @@ pub(crate) async fn body(
     Ok(within(PATIENCE, Some(permit), parts))
 }
 
-/// Text that is there, as a body that a client has to take in a time.
-pub(crate) fn text_within(patience: Duration, text: &Bytes) -> Body {
+/// Text that is there, as a body that a client has to take in a time; the permit is held until it has.
+pub(crate) fn text_within(patience: Duration, permit: Option<Permit>, text: &Bytes) -> Body {
     if text.len() <= CHUNK {
         return text.clone().into();
     }
     let starts = (0..text.len()).step_by(CHUNK);
     let chunks: Vec<_> = starts.map(|at| Ok(text.slice(at..(at + CHUNK).min(text.len())))).collect();
-    within(patience, None, stream::iter(chunks))
+    within(patience, permit, stream::iter(chunks))
 }
 
 /// What a client is sent next.

@@ -12,6 +12,16 @@ use model::ResourceType;
 use super::{EmptyAs, Segments, answers::send_zipped, send};
 use crate::{App, access::ReadAccess, failure::Failure};
 
+/// Why nothing is served under a path: the change log knows it and this server's files do not, or nobody knows it.
+fn not_served(fleet: &Snapshot, path: String) -> Failure {
+    if fleet.undeclared_paths().any(|undeclared| undeclared == path) {
+        let detail = format!("the change log serves a type as \"{path}\", and this server's files do not");
+        return Failure::types_changed(detail);
+    }
+    let detail = format!("no resource type is served as \"{}\"", model::Excerpt(path));
+    Failure::new(StatusCode::NOT_FOUND, "unknown-type", detail)
+}
+
 pub(crate) async fn flux_inputs(
     _: ReadAccess,
     State(app): State<App>,
@@ -19,14 +29,8 @@ pub(crate) async fn flux_inputs(
     EmptyAs(empty): EmptyAs,
     headers: HeaderMap,
 ) -> Result<Response<Full<Bytes>>, Failure> {
-    let ty = app.registry.by_path(&path).ok_or_else(|| {
-        Failure::new(
-            StatusCode::NOT_FOUND,
-            "unknown-type",
-            format!("no resource type is served as \"{}\"", model::Excerpt(path)),
-        )
-    })?;
     let fleet = app.snapshot()?;
+    let ty = app.registry.by_path(&path).ok_or_else(|| not_served(&fleet, path))?;
     let cluster = fleet.cluster_at(&dns)?;
     // Refused or not, the cluster has polled.
     let now = app.clock.now().as_second();

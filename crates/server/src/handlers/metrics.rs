@@ -40,7 +40,7 @@ struct Scrape {
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     let text = gathered_since(&app, Instant::now()).await?;
-    Ok(([(header::CONTENT_TYPE, TEXT)], chunks::text_within(PATIENCE, &text)).into_response())
+    Ok(([(header::CONTENT_TYPE, TEXT)], chunks::text_within(PATIENCE, None, &text)).into_response())
 }
 
 /// Everything, as it was at a time or later.

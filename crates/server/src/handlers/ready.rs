@@ -18,7 +18,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure
         "age_seconds": age.as_secs_f64(),
         "store": app.status.store().name(),
     });
-    let unserved: Vec<_> = fleet.unserved_paths().collect();
+    let unserved: Vec<_> = fleet.unserved_paths().chain(fleet.undeclared_paths()).collect();
     if !unserved.is_empty() {
         ready["types_changed"] = json!(unserved);
     }

@@ -3,7 +3,7 @@
 use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::{Draft, EditError};
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use model::{Change, FieldError, Id, Kind, Op, Revision, Write};
+use model::{Change, FieldError, Id, Kind, Op, Revision, TypeRecord, Write};
 use store::WriteAndBefore;
 
 use super::{
@@ -27,6 +27,13 @@ pub(crate) async fn revert_change(
         return Err(Failure::new(StatusCode::CONFLICT, "seed", detail));
     }
     let undo = undo(&app, &change).await?;
+    if undo.iter().any(|undo| undo.kind.as_str() == TypeRecord::KIND) {
+        let detail = format!(
+            "revision {revision} recorded resource types, which no revert takes back; put the former files back, look at \
+             GET /types/changes, and accept them"
+        );
+        return Err(Failure::new(StatusCode::CONFLICT, "types-not-reverted", detail));
+    }
     let outcome = mutation.make(|draft| {
         let later: Vec<_> = undo.iter().filter_map(|undo| conflict(draft, undo, revision)).collect();
         if !later.is_empty() {

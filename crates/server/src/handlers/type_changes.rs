@@ -1,25 +1,21 @@
 //! `GET /types/changes`: where this server's files and the change log differ on how types are served, and what clusters would
 //! lose. `POST /types/accept`: the types are served as the files say from now on; a change of the change log like any other.
 
-use axum::{
-    Json,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::{AllowedRemovals, Draft, Snapshot};
 use model::{Digest, FieldError, Origin, Plan, TypeChange};
 use serde::Serialize;
+use tokio::task::block_in_place;
 
 use super::{
     Mutation,
-    answers::wrote,
+    answers::{planned, wrote},
     mutation::{expect, terms},
 };
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
 
 #[derive(Serialize)]
-pub(crate) struct TypeChanges {
+struct TypeChanges {
     /// The revision on which the plan was made, for `expected_revision`.
     revision: u64,
     /// Stands for the changes, for `expected_changes`.
@@ -28,16 +24,13 @@ pub(crate) struct TypeChanges {
     plan: Plan,
 }
 
-pub(crate) async fn changes(
-    _: ReadAccess,
-    State(app): State<App>,
-    params: Params,
-) -> Result<Json<TypeChanges>, Failure> {
+pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
     let fleet = app.snapshot()?;
     let (revision, changes) = (fleet.revision().0, fleet.type_changes());
     let digest = TypeChange::digest(&changes).map_err(Failure::internal)?;
-    Ok(Json(TypeChanges { revision, digest, changes, plan: plan(&app, &fleet, 0).await? }))
+    let (plan, permit) = plan(&app, &fleet, 0).await?;
+    planned(TypeChanges { revision, digest, changes, plan }, permit)
 }
 
 pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Result<Response, Failure> {
@@ -49,7 +42,8 @@ pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Re
         let fleet = app.snapshot()?;
         expect(expected, fleet.revision())?;
         seen.map_or(Ok(()), |seen| expect_changes(seen, &fleet))?;
-        return Ok(Json(plan(&app, &fleet, allowed).await?).into_response());
+        let (plan, permit) = plan(&app, &fleet, allowed).await?;
+        return planned(plan, permit);
     }
     if !mutation.params.has("expected_revision") {
         let rule = "the revision of the plan that was looked at, as GET /types/changes gives it, is needed";
@@ -78,10 +72,10 @@ fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
 
 /// What accepting this server's files would do to clusters. Every cluster is answered twice for it, so it is computed where
 /// polls do not wait for it.
-async fn plan(app: &App, fleet: &Snapshot, allowed: usize) -> Result<Plan, Failure> {
+async fn plan(app: &App, fleet: &Snapshot, allowed: usize) -> Result<(Plan, Option<Permit>), Failure> {
     if fleet.type_changes().is_empty() {
         // There is nothing to answer clusters twice for.
-        return Ok(Plan::new(fleet.revision().0, Vec::new()));
+        return Ok((Plan::new(fleet.revision().0, Vec::new()), None));
     }
     let plan = || {
         let mut draft = Draft::on(fleet);
@@ -90,5 +84,6 @@ async fn plan(app: &App, fleet: &Snapshot, allowed: usize) -> Result<Plan, Failu
         let (change, next) = draft.into_change(origin, AllowedRemovals::Planned)?;
         fleet.types_plan(&next, &change.writes, allowed).map_err(Failure::internal)
     };
-    app.limits.plans.compute(plan).await?
+    let permit = app.limits.plans.enter().await?;
+    Ok((block_in_place(plan)?, Some(permit)))
 }

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use model::{Body, Op, Value};
 use serde_json::json;
 
-use crate::harness::{Answer, Server};
+use crate::{
+    harness::{Answer, Server},
+    operators::fleet_of,
+};
 
 const CLUSTER: &str = "/clusters/demo-cluster-01";
 const JSON_PATCH: (&str, &str) = ("content-type", "application/json-patch+json");
@@ -328,4 +331,39 @@ fn a_query_has_a_bounded_number_of_parameters() {
     assert_eq!(server.get(&query(64)).status, 200);
     let refused = server.get(&query(65));
     assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("invalid-query")));
+}
+
+/// The JSON library reads such an object as whatever its text says, which no rule has looked at.
+#[test]
+fn a_name_that_the_json_library_keeps_for_itself_is_refused_on_every_way_to_a_document() {
+    const NAME: &str = "$serde_json::private::RawValue";
+    let server = Server::crud_with(&fleet_of(1));
+    let before = server.get("/clusters/c00000").body;
+    let body = json!({"patches": {"app": {"x": { NAME: "[1]" }}}});
+    let patches = body["patches"]["app"].clone();
+    let add = json!([{"op": "add", "path": format!("/labels/{NAME}"), "value": "[1]"}]);
+    let write = json!({"op": "patch", "kind": "cluster", "id": "c00000", "body": body});
+    for (method, path, body, media) in [
+        ("PATCH", "/clusters/c00000", &body, "application/merge-patch+json"),
+        ("PATCH", "/clusters/c00000", &body, "application/strategic-merge-patch+json"),
+        ("PATCH", "/clusters/c00000", &add, "application/json-patch+json"),
+        ("PATCH", "/clusters?all=true", &body, "application/strategic-merge-patch+json"),
+        ("PUT", "/clusters/c00000/patches/app", &patches, "application/json"),
+        ("POST", "/batch", &json!({ "writes": [write] }), "application/json"),
+    ] {
+        let refused = server.write(method, path, body, &[("content-type", media)]);
+        assert!([400, 422].contains(&refused.status), "{method} {path}: {} {}", refused.status, refused.body);
+        assert!(refused.body.contains("are reserved"), "{method} {path}: {}", refused.body);
+    }
+    assert_eq!(server.get("/clusters/c00000").body, before);
+}
+
+#[test]
+fn a_bulk_patch_of_many_values_is_refused_before_its_plan_is_made() {
+    let server = Server::crud_with(&fleet_of(100));
+    for query in ["&dry_run=true", ""] {
+        let path = format!("/clusters?all=true{query}");
+        let refused = server.patch(&path, &json!({"patches": {"app": {"big": vec![0; 20_000]}}}));
+        assert_eq!((refused.status, first_rule(&refused)), (422, json!("bulk-growth")), "{}", refused.body);
+    }
 }

@@ -235,10 +235,15 @@ fn a_patch_in_plain_json_does_not_shorten_a_list_of_references() {
     ] {
         let answer = server.patch(path, &body);
         assert_eq!(code(&answer), (415, json!("ambiguous-patch")), "{path} {body}: {}", answer.body);
-        assert_eq!(
-            answer.headers["accept-patch"],
+        let types = if path.contains('?') {
+            "application/strategic-merge-patch+json"
+        } else {
             "application/merge-patch+json, application/strategic-merge-patch+json"
-        );
+        };
+        assert_eq!(answer.headers["accept-patch"], types);
+        let detail = answer.json()["detail"].to_string();
+        assert!(types.split(", ").all(|media| detail.contains(media)), "{detail}");
+        assert_eq!(detail.contains("application/merge-patch"), !path.contains('?'), "{detail}");
     }
     // Without a media type it is plain JSON too.
     let headers = [("authorization", "Bearer write-token")];

@@ -66,7 +66,9 @@ fn empty(server: &Server) {
 #[test]
 fn a_released_name_is_recorded_with_what_its_pollers_had() {
     let server = released();
-    let entry = json!({"name": OLD, "inputs": {"namespaces": ["shared"], "platform-components": ["app", "base"]}});
+    let components = json!({"app": "chart app", "base": "chart base"});
+    let entry =
+        json!({"name": OLD, "inputs": {"namespaces": {"shared": "object []"}, "platform-components": components}});
     let names = |server: &Server| server.get("/clusters/c00000").json()["released_dns"].clone();
     assert_eq!(names(&server), json!([entry]));
     // No write changes it.
@@ -222,4 +224,23 @@ fn what_a_refused_answer_left_running_counts_under_a_released_name() {
     assert_eq!(server.delete("/clusters/c00000").status, 200);
     let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", OLD));
     assert_eq!(removed(&plan, "heir"), (json!(["app", "base"]), json!(["gone", "lost"])), "{}", plan.body);
+}
+
+/// Pollers have a Helm release of the chart that was there when the name was released; of another chart Helm makes another one.
+#[test]
+fn what_became_another_object_since_the_release_counts_as_removed() {
+    let server = released_of(true);
+    let other_chart = json!({"platform_components": [{"id": "app", "component_path": "another-chart"}]});
+    let strategic = [("content-type", "application/strategic-merge-patch+json")];
+    let changed = server.write("PATCH", "/clusters/c00000?allow_removals=1", &other_chart, &strategic);
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    let take_back = json!({"cluster_dns": OLD});
+    let plan = server.write("PATCH", "/clusters/c00000?dry_run=true", &take_back, &MERGE);
+    assert_eq!(removed(&plan, "c00000"), (json!(["app"]), json!([])), "{}", plan.body);
+    let refused = server.write("PATCH", "/clusters/c00000", &take_back, &MERGE);
+    assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
+    // Back to the chart that pollers have, nothing goes.
+    let same_chart = json!({"platform_components": [{"id": "app", "component_path": "app"}]});
+    assert_eq!(server.write("PATCH", "/clusters/c00000?allow_removals=1", &same_chart, &strategic).status, 200);
+    assert_eq!(server.write("PATCH", "/clusters/c00000", &take_back, &MERGE).status, 200);
 }

@@ -284,3 +284,20 @@ fn every_cluster_whose_answer_becomes_too_large_is_named_and_nothing_changes() {
     }
     assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
 }
+
+#[test]
+fn a_definition_that_would_make_another_type_refuse_an_answer_is_refused() {
+    let mut seed = fleet_of(2);
+    seed["clusters"][1]["namespaces"] = json!([{"id": "shared"}, {"id": "gap"}]);
+    let server = Server::crud_with(&seed);
+    let before = server.poll("c00001.example", "namespaces");
+    assert_eq!(before.status, 200, "{}", before.body);
+    let component = json!({"id": "gap", "component_path": "gap", "oci_url": "https://charts.example"});
+    for query in ["", "?dry_run=true"] {
+        let refused = server.post(&format!("/platform_components{query}"), &component);
+        let error = refused.json()["errors"][0].clone();
+        assert_eq!((refused.status, &error["rule"]), (422, &json!("unread-definition")), "{}", refused.body);
+        assert_eq!(error["document"], json!("cluster/c00001"), "{error}");
+    }
+    assert_eq!(server.poll("c00001.example", "namespaces").body, before.body);
+}

@@ -26,6 +26,10 @@ fn a_server_without_the_file_of_a_recorded_type_takes_no_list_of_it_away() {
     assert_eq!(before["inputs"].as_array().map(Vec::len), Some(1));
 
     let bad = start(&folder, None);
+    assert_eq!(policies(&bad), changed());
+    assert_eq!(bad.get_open("/ready").json()["types_changed"], json!(["network-policies"]));
+    let problems = bad.get("/problems?rule=types-changed").json();
+    assert_eq!(problems[0]["id"], json!("network_policy"), "{problems}");
     let mut whole = bad.get("/clusters/c00000").json();
     whole.as_object_mut().unwrap().shift_remove("network_policies");
     for answer in [
@@ -252,7 +256,7 @@ fn the_list_of_a_type_that_is_gone_does_not_go_from_a_protected_cluster_unsaid()
 }
 
 #[test]
-fn a_field_that_is_left_out_or_gets_a_default_is_not_served_until_it_is_accepted() {
+fn a_field_that_is_left_out_or_moved_or_gets_a_default_is_not_served_until_it_is_accepted() {
     let folder = fleet_on_disk();
     let good = start(&folder, None);
     let chart = json!({"id": "chart", "component_path": "p", "oci_url": "oci://registry/repo", "oci_content": "chart"});
@@ -273,6 +277,7 @@ fn a_field_that_is_left_out_or_gets_a_default_is_not_served_until_it_is_accepted
     for (name, old, new, removed) in [
         ("default", field.to_owned(), format!("{field}        default: chart\n"), json!(["plain"])),
         ("fields", path, only, json!(["chart"])),
+        ("nest", "[oci_url, oci_tag]".to_owned(), "[oci_url, oci_tag, oci_content]".to_owned(), json!(["chart"])),
     ] {
         let directory = files(&folder, name, &[]);
         assert!(text.contains(&old));
@@ -289,4 +294,77 @@ fn a_field_that_is_left_out_or_gets_a_default_is_not_served_until_it_is_accepted
         }
     }
     assert_eq!(statuses(&good), [SERVED, SERVED, SERVED]);
+}
+
+#[test]
+fn a_new_field_that_disables_everything_by_default_is_accepted_first() {
+    let (folder, _) = fleet_with_policies();
+    let text = ", enabled: {type: boolean, default: false}";
+    let server = start(&folder, Some(&policy(&folder, "disabled", "network_policy", "", text)));
+    assert_eq!(policies(&server), changed());
+    let plan = server.get("/types/changes").json()["plan"].clone();
+    assert_eq!(plan["clusters"][0]["inputs"]["network-policies"]["removed"], json!(["allow", "deny"]), "{plan}");
+    assert_eq!(plan["refused"]["removed"], json!(2), "{plan}");
+}
+
+#[test]
+fn a_type_whose_patches_would_go_is_accepted_first() {
+    let (folder, _) = fleet_with_policies();
+    let server = start(&folder, Some(&policy(&folder, "patchable", "network_policy", "patchable: true", "")));
+    assert_eq!(policies(&server), SERVED, "a field more");
+    server.wait_until("it is recorded", || server.get("/types/changes").json()["changes"] == json!([]));
+    stop(server);
+    let server = start(&folder, Some(&policy(&folder, "plain", "network_policy", "", "")));
+    assert_eq!(policies(&server), changed());
+}
+
+#[test]
+fn an_acceptance_is_not_reverted_and_the_refusal_says_what_to_do() {
+    let (folder, _) = fleet_with_policies();
+    let server = start(&folder, None);
+    accept_all(&server, "");
+    let head = server.get_open("/ready").json()["revision"].clone();
+    let refused = server.post(&format!("/changes/{head}/revert"), &json!({}));
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("types-not-reverted")), "{}", refused.body);
+}
+
+/// Pollers keep what they got under the path that a type had then, wherever it has moved since.
+#[test]
+fn what_pollers_under_a_released_name_have_counts_wherever_its_type_has_moved() {
+    const NEW: &str = "new.example";
+    let release = |server: &Server| {
+        assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": NEW})).status, 200);
+        assert_eq!(server.delete(&format!("/clusters/c00000/former_dns/{DNS}")).status, 200);
+    };
+    for released_first in [true, false] {
+        let (folder, files) = fleet_with_policies();
+        let moved = policy(&folder, "moved", "network_policy", "path: policies", "");
+        if released_first {
+            let server = start(&folder, Some(&files));
+            release(&server);
+            stop(server);
+        }
+        let server = start(&folder, Some(&moved));
+        accept_all(&server, "&allow_removals=9");
+        let (server, path) = if released_first {
+            (server, "policies")
+        } else {
+            release(&server);
+            stop(server);
+            let server = start(&folder, Some(&files));
+            accept_all(&server, "&allow_removals=9");
+            (server, "network-policies")
+        };
+        let mut two = server.get("/clusters/c00000").json();
+        for field in ["network_policies", "released_dns", "deletion_protection", "former_dns"] {
+            two.as_object_mut().unwrap().shift_remove(field);
+        }
+        for (field, value) in [("id", "two"), ("cluster_name", "two"), ("cluster_dns", DNS)] {
+            two[field] = json!(value);
+        }
+        let plan = server.post("/clusters?dry_run=true", &two).json();
+        assert_eq!(plan["clusters"][0]["inputs"][path]["removed"], json!(["allow", "deny"]), "{plan}");
+        let refused = server.post("/clusters", &two);
+        assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("protected")), "{}", refused.body);
+    }
 }
