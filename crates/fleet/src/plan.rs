@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Kind, Op, Plan, ResourceType, Value, Write, yaml};
 
-pub(crate) use takeover::{PreviousOwner, held_by_pollers, previous_owners};
+pub(crate) use takeover::{PreviousOwner, forgotten, held_by_pollers, previous_owners};
 
 use crate::{ProtectedRemovals, Refusal, Snapshot, SnapshotError, order::Delivery, review::affected};
 
@@ -37,8 +37,13 @@ pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
         for (path, lost) in owners.flat_map(|owner| lost_lists(before, after, owner, &id)) {
             let removed = &mut inputs.entry(path).or_insert_with(InputPlan::default).removed;
             removed.extend(lost);
-            removed.sort();
-            removed.dedup();
+        }
+        for (path, ids) in forgotten(before, after, &id).into_iter().flat_map(|released| released.inputs) {
+            inputs.entry(path).or_insert_with(InputPlan::default).removed.extend(ids);
+        }
+        for input in inputs.values_mut() {
+            input.removed.sort();
+            input.removed.dedup();
         }
         add_cluster(&mut plan, before, after, &id, inputs);
     }
@@ -270,6 +275,18 @@ fn lists_of_retired_types(fleet: &Snapshot, id: &Id) -> BTreeMap<String, BTreeSe
         }
     }
     ids
+}
+
+/// What pollers of one path may have of a cluster, as far as its documents still say: what the type answers that was the last to
+/// answer there, or all that it refers to where that answer is refused; and what lists of types that are gone refer to.
+pub(crate) fn held_on_path(fleet: &Snapshot, ty: Option<&ResourceType>, id: &Id, path: &str) -> BTreeSet<Id> {
+    let mut held = lists_of_retired_types(fleet, id).remove(path).unwrap_or_default();
+    if let Some(ty) = ty {
+        let rendered = inputs((fleet, ty), id).into_iter();
+        held.extend(rendered.filter(|(_, input)| Rendered::of(ty, input) != Rendered::Nothing).map(|(id, _)| id));
+        held.extend(unanswered((fleet, ty), id));
+    }
+    held
 }
 
 /// What pollers under a name of one cluster lose of types that are gone, by the types' paths, when the same or another cluster

@@ -14,7 +14,7 @@ use model::{Id, Op, Plan, ProtectedCluster, RefusedRemovals, ResourceType, TypeR
 use crate::{
     Cluster, Snapshot, SnapshotError,
     cores::beside_polls,
-    plan::{PreviousOwner, lost_lists, own_plan, previous_owners},
+    plan::{PreviousOwner, forgotten, lost_lists, own_plan, previous_owners},
     review::affected,
 };
 
@@ -126,6 +126,12 @@ fn removed_with(before: &Snapshot, after: &Snapshot, id: &Id, types: &[&Resource
         let lists = lost_lists(before, after, loser, id);
         *removed.entry(loser).or_default() += lists.values().map(Vec::len).sum::<usize>();
     }
+    let protected = forgotten(before, after, id).into_iter().filter(|released| released.was_protected);
+    let mut under_released_names: BTreeMap<String, BTreeSet<Id>> = BTreeMap::new();
+    for (path, ids) in protected.flat_map(|released| released.inputs) {
+        under_released_names.entry(path).or_default().extend(ids);
+    }
+    *removed.entry(id).or_default() += under_released_names.values().map(BTreeSet::len).sum::<usize>();
     removed.into_iter().map(|(id, count)| (id.clone(), count)).collect()
 }
 

@@ -6,17 +6,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
 };
 
 use model::{
-    Document, FieldError, Id, Kind, Plan, Registry, ResourceType, TypeChange, TypeChangeKind, TypeRecord, Write,
+    Document, FieldError, Id, InputPlan, Kind, Plan, Registry, ResourceType, TypeChange, TypeChangeKind, TypeRecord,
+    Write,
 };
 
 use crate::{
     Problem, ProtectedRemovals, Rule, Snapshot, SnapshotError,
     draft::{Draft, EditError},
-    plan::{add_cluster, document_plans, input_plan},
+    plan::{add_cluster, document_plans, held_on_path, input_plan},
 };
 
 /// The records of a change log, and which of the types of this server differ from them.
@@ -187,14 +189,13 @@ impl Snapshot {
         let before = Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all();
         let mut plan = Plan::new(self.revision().0, document_plans(self, writes));
         let ids: Vec<Id> = before.clusters().filter(|cluster| cluster.is_live()).map(|it| it.id().clone()).collect();
+        let records = self.types().documents.values().map(|entry| &entry.1);
+        let recorded = records.flat_map(|record| iter::once(&record.path).chain(&record.former_paths));
+        let paths: BTreeSet<&str> =
+            next.registry().definitions().map(|ty| &ty.path).chain(recorded).map(String::as_str).collect();
         for id in ids {
-            // A path that is gone is 404, which deletes nothing; one that is new has nothing to lose.
-            let types = next.registry().definitions().filter_map(|ty| Some((last_type(&before, &ty.path)?, ty)));
-            let inputs = types.filter_map(|(was, is)| {
-                // An error status deletes nothing.
-                next.input_texts(next.cluster(&id)?, is).ok()?;
-                Some((is.path.clone(), input_plan((&before, was), (next, is), &id)?))
-            });
+            let inputs =
+                paths.iter().filter_map(|path| Some(((*path).to_owned(), path_plan(&before, next, &id, path)?)));
             add_cluster(&mut plan, &before, next, &id, inputs.collect());
         }
         Ok(plan)
@@ -211,6 +212,23 @@ impl Draft<'_> {
         }
         Ok(())
     }
+}
+
+/// What one cluster would get differently on one path; none if nothing.
+fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<InputPlan> {
+    let was = last_type(before, path);
+    let is = next.registry().by_path(path);
+    let is_answered = |ty: &&ResourceType| next.cluster(id).is_some_and(|it| next.input_texts(it, ty).is_ok());
+    if let (Some(was), Some(is)) = (was, is.filter(is_answered)) {
+        return input_plan((before, was), (next, is), id);
+    }
+    // An error status deletes nothing, but the next answer on this path does. The plan of the change that brings it counts what
+    // the cluster's lists still name; what they name no longer is counted here, since no later plan knows of it.
+    let mut removed = held_on_path(before, was, id, path);
+    let counted_later = held_on_path(next, last_type(next, path), id, path);
+    removed.retain(|id| !counted_later.contains(id));
+    let removed: Vec<_> = removed.into_iter().collect();
+    (!removed.is_empty()).then(|| InputPlan { removed, ..InputPlan::default() })
 }
 
 /// The type that was the last to answer under a path. It may have moved since.

@@ -77,6 +77,27 @@ impl PreviousOwner<'_> {
     }
 }
 
+/// A released name of which a change forgets what its pollers have.
+pub(crate) struct Forgotten {
+    pub(crate) inputs: BTreeMap<String, BTreeSet<Id>>,
+    /// Whether the cluster had `deletion_protection` when it released the name.
+    pub(crate) was_protected: bool,
+}
+
+/// What pollers under the released names of a cluster have, where a change purges that cluster. No later plan knows of it, so
+/// this one has to count it. Whoever polls under a name that another cluster answers has what that one answers.
+pub(crate) fn forgotten(before: &Snapshot, after: &Snapshot, id: &Id) -> Vec<Forgotten> {
+    let purged = before.cluster(id).filter(|_| after.cluster(id).is_none());
+    let released = purged.into_iter().flat_map(Cluster::released_dns);
+    let unanswered = released.filter(|released| before.claims(&released.name).next().is_none());
+    let remembered = unanswered.filter_map(|released| {
+        let ids = |(path, ids): (&String, &BTreeMap<Id, String>)| (path.clone(), ids.keys().cloned().collect());
+        let inputs = released.inputs.as_ref()?.iter().map(ids).collect();
+        Some(Forgotten { inputs, was_protected: released.protected })
+    });
+    remembered.collect()
+}
+
 /// The paths at which a type answers, or was the last to answer: a poller may still have what it got there.
 fn paths<'a>(fleet: &'a Snapshot, ty: &'a ResourceType) -> impl Iterator<Item = &'a str> {
     iter::once(&*ty.path).chain(fleet.types().former_paths(&ty.kind))

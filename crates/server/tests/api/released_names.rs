@@ -133,6 +133,25 @@ fn a_protected_cluster_counts_for_its_released_names_when_it_is_protected_no_lon
     assert_eq!(take("?allow_removals=3").status, 201);
 }
 
+/// Once a cluster is purged, no plan knows what pollers under its released names have. So the plan of the purge counts that.
+#[test]
+fn a_purge_counts_what_it_forgets_of_released_names() {
+    let server = released_of(true);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    let purge = |query: &str| server.delete(&format!("/clusters/c00000?purge=true{query}"));
+    let plan = purge("&dry_run=true");
+    assert_eq!(removed(&plan, "c00000"), everything(), "{}", plan.body);
+    let refused = purge("");
+    assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("3 from \"c00000\""), "{}", refused.body);
+    // Whoever polls under a name that another cluster has taken has what that one answers.
+    assert_eq!(server.post("/clusters?allow_removals=3", &new_cluster("heir", OLD)).status, 201);
+    let plan = purge("&dry_run=true");
+    assert_eq!((plan.status, &plan.json()["clusters"]), (200, &json!([])), "{}", plan.body);
+    assert_eq!(purge("").status, 200);
+}
+
 #[test]
 fn no_released_name_is_forgotten_to_make_room_for_another() {
     let server = released_of(true);

@@ -311,6 +311,27 @@ fn the_plan_of_an_acceptance_counts_what_clusters_lose() {
     assert_eq!((&namespaces["removed"], &namespaces["added"]), (&json!(["shared"]), &json!(["admins"])), "{plan}");
 }
 
+/// Flux keeps what an answer brought that is refused since, and the next answer on that path takes it away. By then the list
+/// that named it belongs to another type, so only the plan of the acceptance can count it.
+#[test]
+fn the_plan_of_an_acceptance_counts_what_no_later_plan_knows_of() {
+    let folder = fleet_on_disk();
+    let server = start(&folder, None);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": true})).status, 200);
+    stop(server);
+    let server = start(&folder, Some(&swapped_lists(&folder)));
+    let found = server.get("/types/changes").json();
+    let inputs = &found["plan"]["clusters"][0]["inputs"];
+    let removed = (&inputs["namespaces"]["removed"], &inputs["rolebindings"]["removed"]);
+    assert_eq!(removed, (&json!(["shared"]), &json!(["admins"])), "{found}");
+    let accept = format!("/types/accept?expected_revision=2&expected_changes={}", digest(&found));
+    let refused = server.post(&accept, &json!({}));
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("protected")), "{}", refused.body);
+    assert_eq!(server.post(&format!("{accept}&allow_removals=2"), &json!({})).status, 200);
+    let refused = server.poll(DNS, "namespaces");
+    assert_eq!((refused.status, &refused.json()["code"]), (500, &json!("unread-definition")), "{}", refused.body);
+}
+
 #[test]
 fn an_acceptance_that_takes_inputs_from_a_protected_cluster_has_to_say_how_many() {
     let folder = fleet_on_disk();

@@ -187,6 +187,21 @@ fn a_type_that_takes_what_another_one_had_is_accepted_first() {
     }
 }
 
+/// The list of a type that is gone still says what its pollers have, until another type reads that list.
+#[test]
+fn a_type_that_takes_the_list_of_one_that_is_gone_says_what_pollers_of_that_one_have() {
+    let (folder, _) = fleet_with_policies();
+    let without = start(&folder, None);
+    let found = accept_all(&without, "");
+    assert_eq!(found["plan"]["clusters"], json!([]), "the path is 404, and the list is still there: {found}");
+    stop(without);
+    let server = start(&folder, Some(&policy(&folder, "next", "successor", "list: network_policies", "")));
+    let found = server.get("/types/changes").json();
+    let removed = &found["plan"]["clusters"][0]["inputs"]["network-policies"]["removed"];
+    assert_eq!(removed, &json!(["allow", "deny"]), "{found}");
+    assert_eq!(found["plan"]["refused"]["removed"], json!(2), "{found}");
+}
+
 #[test]
 fn the_path_that_a_type_left_is_taken_over_only_by_acceptance_and_its_plan_says_what_was_there() {
     let (folder, _) = fleet_with_policies();
