@@ -176,40 +176,113 @@ fn json_patch() -> impl Strategy<Value = Value> {
     prop_oneof![8 => vec(operation, 0..6).prop_map(Value::from), 1 => doubling, 1 => digging]
 }
 
-fn query() -> impl Strategy<Value = String> {
-    let names = vec![
-        "dry_run",
-        "expected_revision",
-        "cascade",
-        "purge",
-        "all",
-        "label",
-        "limit",
-        "offset",
-        "revision",
-        "environment",
-        "cluster_dns",
-        "namespaces",
-        "platform_components",
-        "decommissioned",
-        "before",
-        "kind",
-        "empty",
-        "role",
-        "unknown",
-    ];
-    let value = prop_oneof![
-        4 => select(vec!["true", "false", "1", "0", "dev", "a=b", "podinfo", "explicit", "18446744073709551616"])
-            .prop_map(str::to_owned),
+/// Parameters of all paths, and one that no path takes.
+const PARAMETERS: [&str; 26] = [
+    "dry_run",
+    "expected_revision",
+    "allow_removals",
+    "cascade",
+    "purge",
+    "all",
+    "label",
+    "limit",
+    "offset",
+    "revision",
+    "environment",
+    "cluster_dns",
+    "namespaces",
+    "platform_components",
+    "decommissioned",
+    "shard",
+    "before",
+    "since",
+    "until",
+    "actor",
+    "kind",
+    "id",
+    "rule",
+    "empty",
+    "role",
+    "unknown",
+];
+
+/// Values that some parameter takes.
+const VALUES: [&str; 9] = ["true", "false", "1", "0", "dev", "a=b", "podinfo", "explicit", "18446744073709551616"];
+
+/// A value that a parameter takes or nearly takes, one of another parameter, or any.
+fn parameter_value(name: &str) -> BoxedStrategy<String> {
+    let own: &[&'static str] = match name {
+        "shard" => {
+            &["1/1", "1/2", "2/2", "1000/1000", "0/1", "2/1", "1/0", "1/1001", "+1/2", "1/2/3", "/", "1/4294967296"]
+        }
+        "allow_removals" | "limit" | "offset" => &["0", "1", "3", "1000000", "1000001", "-1", "+1", "1.0", "0x1", ""],
+        "rule" => &[
+            "missing-definition",
+            "invalid-variable",
+            "types-changed",
+            "former-dns-polled",
+            "unknown-kind",
+            "Missing-Definition",
+            "missing_definition",
+            "",
+        ],
+        "kind" => {
+            &["cluster", "namespaces", "platform-components", "resource_type", "former_dns", "Cluster", "namespac", ""]
+        }
+        "id" => &IDS,
+        "actor" => &["crud-auth-token", "auth-token", "seed", "Seed", "crud%", "_", "' OR '1'='1", ""],
+        "since" | "until" => &[
+            "2026-01-31T12:00:00Z",
+            "1970-01-01T00:00:00Z",
+            "2026-01-31T12:00:00+14:00",
+            "2026-01-31t12:00:00.123456789z",
+            // The first and the last time that there is, and beyond.
+            "-009999-01-02T01:59:59Z",
+            "9999-12-30T22:00:00.999999999Z",
+            "9999-12-31T23:59:59Z",
+            "2026-06-30T23:59:60Z",
+            "2026-02-30T12:00:00Z",
+            "2026-01-31T12:00:00",
+            "2026-01-31",
+            "now",
+        ],
+        _ => &VALUES,
+    };
+    prop_oneof![
+        6 => select(own.to_vec()).prop_map(str::to_owned),
+        2 => select(VALUES.to_vec()).prop_map(str::to_owned),
         1 => odd(),
-    ];
-    let pair = (select(names), value).prop_map(|(name, value)| format!("{name}={}", encoded(&value)));
+    ]
+    .boxed()
+}
+
+fn query() -> BoxedStrategy<String> {
+    query_of(&PARAMETERS)
+}
+
+/// A query with some of these parameters, none or anything.
+fn query_of(names: &[&'static str]) -> BoxedStrategy<String> {
+    let pair = select(names.to_vec())
+        .prop_flat_map(|name| parameter_value(name).prop_map(move |value| format!("{name}={}", encoded(&value))));
     let raw = "[ -~]{0,30}".prop_map(|raw| raw.replace([' ', '#', '"', '<', '>', '\\', '^', '`', '{', '|', '}'], "%"));
     prop_oneof![
         5 => Just(String::new()),
         4 => vec(pair, 1..4).prop_map(|pairs| format!("?{}", pairs.join("&"))),
         1 => raw.prop_map(|raw| format!("?{raw}")),
     ]
+    .boxed()
+}
+
+/// A list, as a rule with parameters that its path takes.
+fn listing(path: &'static str, parameters: &[&'static str]) -> BoxedStrategy<Request> {
+    prop_oneof![3 => query_of(parameters), 1 => query()]
+        .prop_map(move |query| Request {
+            method: "GET".to_owned(),
+            path: format!("{path}{query}"),
+            media: None,
+            body: Vec::new(),
+        })
+        .boxed()
 }
 
 /// A body as it is, or damaged.
@@ -268,6 +341,9 @@ pub(crate) fn request(types: &[Value]) -> BoxedStrategy<Request> {
         without_body("POST", id().prop_map(|id| format!("/clusters/{}/restore", encoded(&id))).boxed()),
         without_body("POST", (0..30_u64).prop_map(|revision| format!("/changes/{revision}/revert")).boxed()),
         without_body("GET", (0..30_u64).prop_map(|revision| format!("/changes/{revision}")).boxed()),
+        listing("/changes", &["kind", "id", "actor", "since", "until", "before", "limit"]),
+        listing("/problems", &["rule", "kind", "id", "limit", "offset"]),
+        listing("/api/v2/flux/clusters", &["environment", "label", "shard", "empty"]),
         without_body("POST", select(vec!["/types/accept", "/store/accept"]).prop_map(str::to_owned).boxed()),
         without_body(
             "GET",
@@ -370,7 +446,15 @@ pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
         };
         vec![Part::Text((0..levels).map(line).collect())]
     });
+    let aliased_keys = (1..8_usize, 1..9_usize, select(vec!["x", "''", "[]"])).prop_map(|(levels, width, leaf)| {
+        let item = |level: usize| match level {
+            0 => leaf.to_owned(),
+            level => format!("{{? *a{} : x}}", level - 1),
+        };
+        let line = |level: usize| format!("a{level}: &a{level} [{}]\n", vec![item(level); width].join(", "));
+        vec![Part::Text((0..levels).map(line).collect())]
+    });
     let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![Part::Text(text)]);
-    prop_oneof![2 => written.prop_map(|text| vec![Part::Text(text)]), 4 => damaged, 1 => repeated, 1 => aliases, 3 => marks]
-        .boxed()
+    let written = written.prop_map(|text| vec![Part::Text(text)]);
+    prop_oneof![2 => written, 4 => damaged, 1 => repeated, 1 => aliases, 1 => aliased_keys, 3 => marks].boxed()
 }

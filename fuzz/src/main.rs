@@ -3,7 +3,8 @@
 //!
 //! `fuzz SERVER SECONDS SEED` replays the cases of `fuzz/corpus` first, and then sends rounds of random requests, each round to
 //! a new server with the demo fleet. Everything random follows from the seed, which is printed; a round that fails is written
-//! into the corpus, so that it is replayed from then on. YAML texts are read in this process, as the operator's tool does.
+//! into the corpus, so that it is replayed from then on. YAML texts are read in this process, as the operator's tool does. Its peak of
+//! memory is then bounded as that of the server is, which reads such files too.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "it fails by panicking")]
 #![allow(clippy::print_stdout, reason = "it tells people what it does")]
@@ -11,6 +12,7 @@
 mod case;
 mod contract;
 mod generate;
+mod process;
 mod target;
 
 use std::{
@@ -29,6 +31,7 @@ use proptest::{
 use crate::{
     case::{Case, Request, text_of},
     contract::Contract,
+    process::{ProcessStatus, reset_own_peak},
     target::{Target, Verdict},
 };
 
@@ -177,20 +180,28 @@ fn told(at: usize, request: &Request, what: &str) -> String {
     format!("request {at}, {} {}: {what}\nits body: {body}", request.method, request.path)
 }
 
-/// Reads a text; that it is refused is an answer too.
+/// Reads a text in a bounded time and with bounded memory; that it is refused is an answer too.
 #[allow(clippy::disallowed_methods, reason = "an input is bounded in time")]
 fn read_yaml(text: &str) -> Verdict {
+    reset_own_peak()?;
     let start = Instant::now();
-    if let Ok(documents) = yaml::read_all(text) {
-        for document in documents {
-            // What was read can be written, and means the same.
-            let written =
-                yaml::write(&document.value).map_err(|error| format!("a value cannot be written: {error}"))?;
-            let again = yaml::read(&written).map_err(|error| format!("what was written cannot be read: {error}"))?;
-            if again.value != document.value {
-                return Err("what was written reads as something else".to_owned());
-            }
+    read_and_write(text)?;
+    if start.elapsed() > TEXT_TIME {
+        return Err(format!("a text of {} bytes takes too long", text.len()));
+    }
+    let status = ProcessStatus::read(std::process::id()).map_err(|error| error.to_string())?;
+    status.check_peak(&format!("the process that read a text of {} bytes", text.len()))
+}
+
+/// What was read can be written, and means the same.
+fn read_and_write(text: &str) -> Verdict {
+    let Ok(documents) = yaml::read_all(text) else { return Ok(()) };
+    for document in documents {
+        let written = yaml::write(&document.value).map_err(|error| format!("a value cannot be written: {error}"))?;
+        let again = yaml::read(&written).map_err(|error| format!("what was written cannot be read: {error}"))?;
+        if again.value != document.value {
+            return Err("what was written reads as something else".to_owned());
         }
     }
-    if start.elapsed() > TEXT_TIME { Err(format!("a text of {} bytes takes too long", text.len())) } else { Ok(()) }
+    Ok(())
 }

@@ -9,10 +9,8 @@ use serde_json::json;
 use crate::{
     case::{Request, text_of},
     contract::Contract,
+    process::ProcessStatus,
 };
-
-/// Peak memory of the server, in MiB: what `deploy/` gives it.
-pub(crate) const MOST_MEMORY: u64 = 512;
 
 /// The largest answer that is read here.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -105,17 +103,9 @@ impl<'a> Target<'a> {
     }
 
     fn check_process(&self) -> Verdict {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.pid()));
-        let status = status.map_err(|_| "the process is gone".to_owned())?;
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        if field("State:").is_some_and(|state| state.starts_with('Z')) {
-            return Err("the process is gone".to_owned());
-        }
-        let peak = field("VmHWM:").and_then(|peak| peak.strip_suffix(" kB")?.parse::<u64>().ok());
-        match peak.map(|peak| peak / 1024) {
-            Some(peak) if peak <= MOST_MEMORY => Ok(()),
-            Some(peak) => Err(format!("the server took {peak} MiB, and may take {MOST_MEMORY}")),
-            None => Err("nobody knows how much memory the server takes".to_owned()),
+        match ProcessStatus::read(self.running.pid()) {
+            Ok(status) if !status.has_ended() => status.check_peak("the server"),
+            Ok(_) | Err(_) => Err("the process is gone".to_owned()),
         }
     }
 

@@ -191,6 +191,17 @@ impl Snapshot {
         Ok(texts)
     }
 
+    /// A list of a cluster with references that may be those of a type whose own list is empty: one that no type reads, or one
+    /// that this type was the last to read, and that only a type reads which is not served.
+    fn unread_list<'a>(&'a self, cluster: &'a Cluster, ty: &ResourceType) -> Option<&'a str> {
+        let types = self.types();
+        let was_last_read_by_it = |list: &str| types.of_list(list).is_some_and(|record| record.kind == ty.kind);
+        let unserved = self.registry().definitions().filter(|other| !types.serves(other.position));
+        let mut taken = unserved.filter(|it| cluster.list(it.position).len() > 0 && was_last_read_by_it(&it.list));
+        let unread = cluster.unread_lists().first().map(String::as_str);
+        unread.or_else(|| taken.next().map(|other| other.list.as_str()))
+    }
+
     /// Puts the inputs of a live cluster together, one after the other.
     fn each_input<'a>(
         &'a self,
@@ -211,9 +222,9 @@ impl Snapshot {
         // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
         // could be such a mistake is served.
         if count == 0
-            && let Some(list) = cluster.unread_lists().first()
+            && let Some(list) = self.unread_list(cluster, ty)
         {
-            return Err(Refusal::UnreadList(list.clone()));
+            return Err(Refusal::UnreadList(list.to_owned()));
         }
         let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
         let order = ty.ordered_by.as_ref().map(|_| Order::new(self, cluster, ty, circular));

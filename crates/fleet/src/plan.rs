@@ -168,16 +168,17 @@ impl Rendered {
 }
 
 impl Rendered {
-    /// A text that stands for it: two texts are the same if Flux keeps the object.
-    fn name(&self) -> String {
+    /// A text that stands for what a type makes: two texts are the same if Flux keeps the object.
+    fn name(&self, ty: &ResourceType) -> String {
+        let kind = &ty.kind;
         match self {
             Self::Nothing => String::new(),
             Self::Object { fixed, disabled } => {
                 let fixed = Value::from(fixed.clone());
-                if *disabled { format!("disabled object {fixed}") } else { format!("object {fixed}") }
+                if *disabled { format!("disabled {kind} {fixed}") } else { format!("{kind} {fixed}") }
             }
-            Self::Release { chart } => format!("chart {chart}"),
-            Self::Kustomization => "kustomization".to_owned(),
+            Self::Release { chart } => format!("{kind} of chart {chart}"),
+            Self::Kustomization => format!("{kind} of kustomization"),
         }
     }
 

@@ -4,9 +4,9 @@
 //! changes while the picture stays what it is.
 //!
 //! Flux Operator asks for gzip, and compressing an answer takes several times as long as everything else about a poll. So
-//! a compressed answer is kept for as long as what it is made of stays the same. All of them together have a budget.
-//! Clusters poll one after another, so that whatever is thrown out to make room is the next to be asked for; nothing is
-//! thrown out, and what finds no room is compressed for each poll.
+//! a compressed answer is kept for as long as what it is made of stays the same. All of them together have a budget, which grows
+//! with the fleet: enough for the larger answers of every cluster. Clusters poll one after another, so an answer that is
+//! evicted to make room would be the next to be asked for; none is evicted, and what finds no room is compressed for each poll.
 
 use std::{
     cell::RefCell,
@@ -22,14 +22,19 @@ use model::ResourceType;
 
 use crate::{Answer, Cluster, Empty, Refusal, Snapshot, inputs::Stamp};
 
-/// What all compressed answers may take.
+/// The memory that all kept answers may take: so much, and so much for each cluster. The answers of 20 components and 40 namespaces
+/// take 3 KiB.
 const BUDGET: usize = 2 * 1024 * 1024;
+const BUDGET_PER_CLUSTER: usize = 7 * 512;
 
-/// What they take.
+/// The memory that they take.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Smaller answers are not worth it.
-const WORTH: usize = 1024;
+/// Smaller answers are not compressed.
+const COMPRESSED_FROM: usize = 1024;
+
+/// Smaller answers are compressed for each poll: that takes no longer than the rest of a poll with its connection.
+const KEPT_FROM: usize = 4 * 1024;
 
 /// The polls of one cluster, by the type's position.
 #[derive(Clone, Debug)]
@@ -150,8 +155,9 @@ impl Snapshot {
         let plain = self.inputs(cluster, ty, empty)?;
         let Some(body) = zip(plain.as_ref()) else { return Ok(Packed::Plain(plain)) };
         let new = Arc::new(Kept::new(stamp, body));
-        let room = TAKEN.load(Ordering::Relaxed) <= BUDGET;
-        zipped.store(room.then(|| new.clone()));
+        let has_room = || TAKEN.load(Ordering::Relaxed) <= BUDGET + BUDGET_PER_CLUSTER * self.cluster_count();
+        let is_kept = plain.as_ref().len() >= KEPT_FROM && has_room();
+        zipped.store(is_kept.then(|| new.clone()));
         Ok(Packed::Zipped(Zipped(new)))
     }
 }
@@ -166,7 +172,7 @@ thread_local! {
 
 /// Compresses what is worth it. What cannot be compressed is sent as it is.
 fn zip(plain: &[u8]) -> Option<Box<[u8]>> {
-    if plain.len() < WORTH {
+    if plain.len() < COMPRESSED_FROM {
         return None;
     }
     COMPRESSOR.with_borrow_mut(|compressor| {

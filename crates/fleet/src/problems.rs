@@ -12,7 +12,7 @@ mod query;
 
 use std::fmt;
 
-use model::{Id, Kind};
+use model::{Id, Kind, excerpt::printable};
 use serde::Serialize;
 
 #[cfg(test)]
@@ -132,6 +132,8 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} \"{}\" {}: {} ({})", self.kind, self.id, self.pointer, self.message, self.rule.name())
+        let Self { kind, id, pointer, message, rule } = self;
+        // The pointer and the message hold text of the document.
+        f.write_str(&printable(format!("{kind} \"{id}\" {pointer}: {message} ({})", rule.name())))
     }
 }

@@ -131,6 +131,12 @@ impl Snapshot {
         self.by_id.values().filter_map(|place| self.clusters.get(*place))
     }
 
+    /// How many clusters there are, live and decommissioned.
+    #[must_use]
+    pub(crate) fn cluster_count(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// The cluster that polls under a name: the live one or, if there is none, a decommissioned one.
     pub fn cluster_at(&self, name: &str) -> Result<&Cluster, Refusal> {
         let dns = &dns_spelling(name);

@@ -37,6 +37,12 @@ pub fn sentence(text: String, most: usize) -> String {
     cut
 }
 
+/// A whole text for a terminal or a log, without control characters.
+#[must_use]
+pub fn printable(text: String) -> String {
+    sentence(text, usize::MAX)
+}
+
 /// The beginning of a text that is shown to programs as it is.
 #[must_use]
 pub fn beginning(mut text: String, most: usize) -> String {
@@ -100,6 +106,7 @@ mod tests {
         let shown = Excerpt("a\n\u{1b}[31m\u{202e}b\u{7f}").to_string();
         assert_eq!(shown, "a\\n\\u{1b}[31m\\u{202e}b\\u{7f}");
         assert_eq!(sentence("a\r\nb".to_owned(), 10), "a\\r\\nb");
+        assert_eq!(printable("\u{202e}".repeat(9)), "\\u{202e}".repeat(9));
     }
 
     #[test]

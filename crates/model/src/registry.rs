@@ -365,6 +365,31 @@ schema:
         assert_eq!(cluster.schema["properties"]["network_policies"]["items"]["required"], json!(["id"]));
     }
 
+    /// What clusters say in references stands in the file of the cluster, and must fit the type all the same.
+    #[test]
+    fn a_reference_that_the_cluster_declares_has_no_field_that_inputs_need() {
+        let with_reference = |field: &str| {
+            let list = format!(
+                "      network_policies:\n        type: array\n        items:\n          type: object\n          \
+                 required: [id]\n          properties: {{id: {{type: string}}, {field}}}\n      patches:\n"
+            );
+            let cluster = include_str!("../../../resources/cluster.yaml").replace("      patches:\n", &list);
+            let nest = NETWORK_POLICY.replace("schema:\n", "schema:\n  x-flux: {nest: {tier: [target_namespace]}}\n");
+            with_files(&[("cluster.yaml", &cluster), ("np.yaml", &nest)])
+        };
+        with_reference("note: {type: string}").unwrap();
+        for (field, rule) in [
+            ("none: {type: boolean, default: true}", "a name that inputs need for themselves"),
+            ("provider: {type: string}", "a name that inputs need for themselves"),
+            ("tier: {type: string}", "gives that name to an object"),
+            ("enabled: {type: integer}", "is a boolean"),
+            ("enabled: {type: boolean, nullable: true, default: null}", "null is no default"),
+        ] {
+            let error = with_reference(field).unwrap_err();
+            assert!(error.contains(rule) && error.contains("network_policies"), "{field}: {error}");
+        }
+    }
+
     #[test]
     fn a_broken_file_is_refused_with_file_line_and_rule() {
         let flux = |block: &str| NETWORK_POLICY.replace("schema:\n", &format!("schema:\n  x-flux: {block}\n"));
@@ -379,6 +404,24 @@ schema:
                 "kind: a\napiVersion: v1\nschema:\n  type: array\n  items: {properties: {}}\n".to_owned(),
             ),
             ("no properties", "kind: a\napiVersion: v1\nschema:\n  type: object\n".to_owned()),
+            ("id with a default", NETWORK_POLICY.replace("id: {type: string}", "id: {type: string, default: x}")),
+            (
+                "null by default",
+                NETWORK_POLICY.replace("target_namespace: {type: string}", "note: {type: string, default: null}"),
+            ),
+            (
+                "enabled by a number",
+                NETWORK_POLICY.replace("target_namespace: {type: string}", "enabled: {type: integer, default: 0}"),
+            ),
+            (
+                "enabled by a text",
+                NETWORK_POLICY.replace("target_namespace: {type: string}", "enabled: {type: boolean, default: \"\"}"),
+            ),
+            (
+                "nest of a reference's name",
+                flux("{nest: {enabled: [target_namespace]}, reference: {enabled: {type: boolean}}}"),
+            ),
+            ("reference with a default id", flux("{reference: {id: {type: string, default: x}}}")),
             ("number as id", NETWORK_POLICY.replace("id: {type: string}", "id: {type: integer}")),
             (
                 "not a JSON schema",

@@ -17,7 +17,7 @@ use std::{
 use crate::{
     FieldError, Kind, Map, TypeRecord, Value,
     limits::ERRORS,
-    type_record::{PATCHES, disables},
+    type_record::{PATCHES, alters_objects},
 };
 
 pub(crate) use declaration::{Declaration, Refusal};
@@ -113,7 +113,7 @@ impl ResourceType {
         let was_served = |name: &str| record.fields.as_ref().is_some_and(|fields| fields.contains(name));
         for defaults in [&mut self.defaults, &mut self.silent] {
             defaults.retain(|name, default| {
-                record.defaults.contains_key(name) || (!was_served(name) && !disables(name, default))
+                record.defaults.contains_key(name) || (!was_served(name) && !alters_objects(name, default))
             });
             for (name, default) in defaults.iter_mut() {
                 if let Some(recorded) = record.defaults.get(name) {

@@ -10,7 +10,7 @@
 //!
 //! So it is with fields and their defaults: where `enabled` became false by default, clusters would delete what they were never
 //! told to, and where a field is left out or put into another object (`nest`), a template may render something else. Only a
-//! field more changes nothing that was there, unless it is an `enabled` that is false by default.
+//! field more changes nothing that was there, unless its default disables every input or delivers components in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,14 @@ use crate::{Body, Id, InvalidId, Kind, Map, Op, ResourceType, Value, Write};
 /// The field of an input that a cluster's patches are in, where the type is patchable.
 pub(crate) const PATCHES: &str = "patches";
 
-/// Whether a default disables every input that says nothing else: most templates then render nothing.
-pub(crate) fn disables(field: &str, default: &Value) -> bool {
-    field == "enabled" && *default == Value::Bool(false)
+/// Whether a default makes something else of every input that does not have the field: nothing, where it disables it, or another
+/// kind of object, where it says by what a component is delivered.
+pub(crate) fn alters_objects(field: &str, default: &Value) -> bool {
+    match field {
+        "enabled" => *default != Value::Bool(true),
+        "oci_content" | "oci_url" | "component_path" => true,
+        _ => false,
+    }
 }
 
 /// How a type is served.
@@ -43,6 +48,9 @@ pub struct TypeRecord {
     /// The fields that reach Flux; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<BTreeSet<String>>,
+    /// The fields that Kubernetes cannot change: a change of one is planned as a new object. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<BTreeSet<String>>,
     /// Which of them stand in an object of an input and not beside its id, by the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nest: BTreeMap<String, BTreeSet<String>>,
@@ -72,6 +80,7 @@ impl TypeRecord {
             key: ty.key.clone(),
             defaults: ty.defaults.clone(),
             fields: Some(ty.served.iter().cloned().chain(patches).collect()),
+            fixed: (!ty.fixed.is_empty()).then(|| ty.fixed.keys().cloned().collect()),
             nest: ty.nests.iter().map(|nest| (nest.name.clone(), nest.fields.iter().cloned().collect())).collect(),
             retired: false,
             former_paths: BTreeSet::new(),
@@ -85,18 +94,22 @@ impl TypeRecord {
         let has_field = |name: &String| self.fields.as_ref().is_some_and(|fields| fields.contains(name));
         let is_served = |name: &String| declared.fields.as_ref().is_none_or(|fields| fields.contains(name));
         let is_in_place = |name: &String| self.place_of(name) == declared.place_of(name);
-        // A new field that disables every input is not merely one more.
-        let is_harmless = |(name, value): (&String, &Value)| !has_field(name) && !disables(name, value);
+        // A new field by which every input becomes another object is not merely one more.
+        let is_harmless = |(name, value): (&String, &Value)| !has_field(name) && !alters_objects(name, value);
         !self.retired
             && named(self) == named(declared)
             && self.defaults.iter().all(|(name, value)| declared.defaults.get(name) == Some(value))
             && declared.defaults.iter().all(|field| self.defaults.contains_key(field.0) || is_harmless(field))
+            && self.fixed.iter().flatten().all(|name| declared.fixed.as_ref().is_some_and(|fixed| fixed.contains(name)))
             && self.fields.iter().flatten().all(|name| is_served(name) && is_in_place(name))
     }
 
     /// Whether it says all that a file with which it agrees says.
     pub(crate) fn covers(&self, declared: &Self) -> bool {
-        self.fields == declared.fields && self.defaults == declared.defaults && self.nest == declared.nest
+        self.fields == declared.fields
+            && self.defaults == declared.defaults
+            && self.nest == declared.nest
+            && self.fixed == declared.fixed
     }
 
     /// The object of an input in which a field stands; none if it stands beside the id.
@@ -162,6 +175,9 @@ impl TypeRecord {
         if let Some(names) = &self.fields {
             fields.insert("fields".to_owned(), names.iter().cloned().collect());
         }
+        if let Some(names) = &self.fixed {
+            fields.insert("fixed".to_owned(), names.iter().cloned().collect());
+        }
         if !self.nest.is_empty() {
             let nest = self.nest.iter().map(|(name, fields)| (name.clone(), fields.iter().cloned().collect()));
             fields.insert("nest".to_owned(), Value::Object(nest.collect()));
@@ -175,5 +191,77 @@ impl TypeRecord {
             }
         }
         Ok(Write { kind: Kind::from(Self::KIND), id, op: Op::Put(Body::from_fields(&fields)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Registry;
+
+    fn declared(kind: &str) -> (ResourceType, TypeRecord) {
+        let registry = Registry::built_in().unwrap();
+        let ty = registry.by_kind(kind).unwrap().clone();
+        let record = TypeRecord::declared(&ty);
+        (ty, record)
+    }
+
+    #[test]
+    fn a_template_is_no_part_of_what_is_recorded() {
+        let (mut ty, record) = declared("namespace");
+        ty.template = Some("another".to_owned());
+        assert_eq!(TypeRecord::declared(&ty), record);
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        for kind in ["platform_component", "namespace", "rolebinding"] {
+            let (_, record) = declared(kind);
+            let Op::Put(body) = record.write().unwrap().op else { panic!("a record is put") };
+            assert_eq!(TypeRecord::read(&body).unwrap(), record);
+        }
+    }
+
+    #[test]
+    fn a_type_with_another_key_is_another_type() {
+        let (_, record) = declared("namespace");
+        let other = TypeRecord { key: "name".to_owned(), ..record.clone() };
+        assert!(record.agrees_with(&record) && !record.agrees_with(&other));
+    }
+
+    #[test]
+    fn a_field_that_is_fixed_no_longer_is_a_change() {
+        let (_, record) = declared("rolebinding");
+        assert!(record.fixed.is_some());
+        let free = TypeRecord { fixed: None, ..record.clone() };
+        assert!(!record.agrees_with(&free));
+        assert!(free.agrees_with(&record), "to plan more is no danger");
+    }
+
+    /// Where a record knows nothing of a field, a file may bring it, but no default by which objects become others.
+    #[test]
+    fn a_new_field_must_not_deliver_components_in_another_way() {
+        let (_, now) = declared("platform_component");
+        let without = |field: &str| {
+            let mut record = now.clone();
+            record.fields.as_mut().unwrap().remove(field);
+            record.defaults.shift_remove(field);
+            record
+        };
+        let with_default = |field: &str, value: Value| {
+            let mut file = now.clone();
+            file.defaults.insert(field.to_owned(), value);
+            file
+        };
+        for (field, value, is_harmless) in [
+            ("oci_content", Value::from("chart"), false),
+            ("oci_url", Value::from("oci://registry.example/other"), false),
+            ("enabled", Value::from(false), false),
+            ("enabled", Value::from(true), true),
+            ("cluster_env_enabled", Value::from(true), true),
+        ] {
+            let file = with_default(field, value.clone());
+            assert_eq!(without(field).agrees_with(&file), is_harmless, "{field}: {value}");
+        }
     }
 }

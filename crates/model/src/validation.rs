@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Excerpt, Id, Kind,
-    excerpt::{beginning, sentence},
+    excerpt::{beginning, printable, sentence},
 };
 
 /// Characters of a message, and of a pointer.
@@ -29,8 +29,8 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() { "/" } else { &self.pointer };
-        write!(f, "{place}: {} ({})", self.message, self.rule)
+        let place = if self.pointer.is_empty() { "/" } else { self.pointer.as_str() };
+        write!(f, "{}: {} ({})", printable(place.to_owned()), self.message, self.rule)
     }
 }
 

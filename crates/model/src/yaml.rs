@@ -60,8 +60,11 @@ pub fn child(pointer: &str, step: &str) -> String {
 /// Deeper than any document, and well within the stack.
 const MAX_INDENT: usize = 1_000;
 
-/// Bytes of the texts that all aliases of a file stand for.
+/// Bytes of what all aliases of a file stand for: their texts, and [`VALUE_BYTES`] for each value.
 const ALIASED_BYTES: usize = 16 * 1024 * 1024;
+
+/// About what a value takes in memory beside its text.
+const VALUE_BYTES: usize = 128;
 
 /// Reads one document.
 pub fn read(text: &str) -> Result<Located, YamlError> {
@@ -95,7 +98,8 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
     documents.iter().map(located).collect()
 }
 
-/// Refuses aliases that make a text many times as long: the loader copies what each stands for, and counts only nodes.
+/// Refuses aliases that make a text many times as long: the loader copies what each stands for. It counts only nodes, and of a
+/// key only one, however much the key holds.
 fn check_aliases(text: &str) -> Result<(), YamlError> {
     let mut aliased = 0_usize;
     let mut anchored = BTreeMap::new();
@@ -103,9 +107,9 @@ fn check_aliases(text: &str) -> Result<(), YamlError> {
     // What is no YAML is refused by the loader, which says why.
     for (event, span) in Parser::new_from_str(text).map_while(Result::ok) {
         let (anchor, bytes) = match event {
-            Event::Scalar(value, _, anchor, _) => (anchor, value.len()),
+            Event::Scalar(value, _, anchor, _) => (anchor, value.len() + VALUE_BYTES),
             Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
-                open.push((anchor, 0));
+                open.push((anchor, VALUE_BYTES));
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().unwrap_or_default(),
@@ -274,6 +278,15 @@ mod tests {
         };
         assert!(read(&text(100)).is_ok());
         let error = read(&text(20_000)).unwrap_err();
+        assert!(error.message.contains("aliases"), "{}", error.message);
+    }
+
+    #[test]
+    fn aliases_in_keys_are_bounded() {
+        let item = |level: usize| format!("{{? *a{} : x}}", level - 1);
+        let line = |level: usize| format!("a{level}: &a{level} [{}]\n", vec![item(level); 9].join(", "));
+        let text = format!("a0: &a0 [x, x]\n{}", (1..7).map(line).collect::<String>());
+        let error = read(&text).unwrap_err();
         assert!(error.message.contains("aliases"), "{}", error.message);
     }
 

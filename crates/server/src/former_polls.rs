@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
 use fleet::{Cluster, Problem, Rule, Snapshot};
@@ -22,8 +22,17 @@ impl FormerPolls {
     pub(crate) fn note(&self, cluster: &Cluster, name: &str, second: i64) {
         let dns = cluster.dns();
         // Nearly every poll comes under the present name, in its one spelling.
-        if dns != name && dns != dns_spelling(name) {
-            self.lock().insert(dns_spelling(name).into_owned(), (cluster.id().clone(), second));
+        if dns == name || dns == dns_spelling(name) {
+            return;
+        }
+        // A poll never waits for whoever looks at all of them. The next one comes soon.
+        let polls = match self.0.try_lock() {
+            Ok(polls) => Some(polls),
+            Err(TryLockError::Poisoned(polls)) => Some(polls.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut polls) = polls {
+            polls.insert(dns_spelling(name).into_owned(), (cluster.id().clone(), second));
         }
     }
 

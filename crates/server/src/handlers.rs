@@ -33,7 +33,7 @@ pub(crate) mod type_changes;
 pub(crate) mod types;
 
 mod answers;
-mod chunks;
+pub(crate) mod chunks;
 mod mutation;
 mod past;
 mod segments;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use hyper_util::service::TowerToHyperService;
-use model::Registry;
+use model::{Registry, excerpt::printable};
 use server::{
     App, Fatal, Follower, Front, Limits, Log, NoFastPath, Parts, Runtimes, Status, SystemClock, admin_router, back_up,
     config::{self, Command, Config, ConfigError, Mode},
@@ -43,7 +43,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fatal) => {
             // Nothing can be told where standard error is closed.
-            let _ = writeln!(std::io::stderr(), "flux-resourceset: {fatal}");
+            let lines: Vec<_> = fatal.to_string().lines().map(|line| printable(line.to_owned())).collect();
+            let _ = writeln!(std::io::stderr(), "flux-resourceset: {}", lines.join("\n"));
             ExitCode::from(if matches!(fatal, Fatal::Setting(_)) { BAD_SETTING } else { 1 })
         }
     }

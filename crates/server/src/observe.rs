@@ -11,10 +11,19 @@ use axum::{
 
 use jiff::Timestamp;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use model::Excerpt;
 
-use crate::{App, body::BodyLimits, failure::Failure, listener::PeerAddress, metrics::UNMATCHED};
+use crate::{
+    App,
+    body::BodyLimits,
+    failure::Failure,
+    handlers::chunks,
+    listener::PeerAddress,
+    metrics::{POLLS, UNMATCHED},
+    router::OPENAPI,
+};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -32,8 +41,10 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let id = app.request_ids.of(given, app.clock.now(), &mut [0; 36]).to_owned();
     request.extensions_mut().insert(RequestId(id.clone()));
+    // What is logged about the request anywhere says whose it is.
+    let span = tracing::info_span!("request", client.address = client, request.id = id);
     let mut response = match content_length(&request).map_or(Ok(()), BodyLimits::check_length) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request).instrument(span).await,
         Err(too_large) => too_large.into_response(),
     };
 
@@ -61,13 +72,23 @@ pub(crate) async fn read_elsewhere(State(app): State<App>, request: Request, nex
     }
     // A set ends its tasks with itself: nobody reads for a client that has gone.
     let mut reading = JoinSet::new();
-    reading.spawn_on(next.run(request), &app.readers);
+    let shared = app.clone();
+    let is_bounded = request.extensions().get::<MatchedPath>().is_none_or(|path| !UNBOUNDED.contains(&path.as_str()));
+    let read = async move {
+        let response = next.run(request).await;
+        if is_bounded { chunks::bounded(&shared.limits, response).await } else { response }
+    };
+    reading.spawn_on(read.in_current_span(), &app.readers);
     match reading.join_next().await {
         Some(Ok(response)) => response,
         Some(Err(error)) => Failure::internal(error).into_response(),
         None => Failure::internal("what was read is gone").into_response(),
     }
 }
+
+/// Where no answer waits for a slot, however large it is: polls are never refused, and the description of the API is in memory
+/// once for all who ask for it.
+const UNBOUNDED: [&str; 2] = [POLLS, OPENAPI];
 
 /// Gives requests their ids.
 pub(crate) struct RequestIds {

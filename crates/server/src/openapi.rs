@@ -91,8 +91,11 @@ impl Operation {
                 "default": {"$ref": "#/components/responses/Problem"}
             }
         });
-        if tag == "service" {
-            operation["security"] = json!([]);
+        match tag {
+            "service" => operation["security"] = json!([]),
+            // Limits say by themselves which requests are too many; polls have none.
+            "flux" => {}
+            _ => operation["responses"]["429"] = json!({"$ref": "#/components/responses/TooManyRequests"}),
         }
         Self(operation)
     }
@@ -125,9 +128,20 @@ impl Operation {
         self.or("500", json!({"$ref": "#/components/responses/Problem"}))
     }
 
+    /// With headers in its good answer.
+    fn with_headers(mut self, headers: Value) -> Self {
+        self.0["responses"]["200"]["headers"] = headers;
+        self
+    }
+
     /// With a limit on how many of its sort are under way at a time.
     fn limited(self) -> Self {
         self.or("429", json!({"$ref": "#/components/responses/TooManyRequests"}))
+    }
+
+    /// With the failure of a server that has nothing to serve there yet, or is not sure that it may.
+    fn or_unavailable(self) -> Self {
+        self.or("503", json!({"$ref": "#/components/responses/Problem"}))
     }
 
     /// Enters it at a path.
@@ -141,22 +155,26 @@ const JSON: &str = "application/json";
 fn service(paths: &mut Value) {
     let status = json!({"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}});
     let text = json!({"type": "string"});
+    let types = "Where this server's files and the change log differ on how resource types are served.";
     let counted = "How many problems stored documents have, in all and by rule.";
     let problems = json!({"type": "array", "items": reference("DocumentProblem")});
     let page = ["ProblemRule", "ProblemKind", "ProblemId", "ProblemLimit", "Offset"].map(parameter).to_vec();
     Operation::new("operators", "listProblems", "What is wrong with stored documents, a page of it.", &problems)
         .with(page)
+        .with_headers(json!({
+            "X-Total-Count": {"schema": {"type": "integer"}, "description": "How many there are on all pages."},
+            "Link": {"schema": {"type": "string"}, "description": "The next page, if there is one."}
+        }))
         .at(paths, "/problems", "get");
     for (path, id, tag, summary, media, schema) in [
         ("/problems/counts", "countProblems", "operators", counted, JSON, reference("ProblemCounts")),
         ("/store", "getStore", "operators", "What is served, and what the log says.", JSON, reference("Store")),
+        ("/types/changes", "getTypeChanges", "operators", types, JSON, reference("TypeChanges")),
         ("/health", "health", "service", "The process is alive.", JSON, status),
         ("/ready", "ready", "service", "Polls can be answered.", JSON, reference("Ready")),
         ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", json!({})),
         ("/metrics", "metrics", "service", "Metrics for Prometheus.", "text/plain", text),
     ] {
-        let operation = Operation::answering(tag, id, summary, "200", media, &schema);
-        let operation = if path == "/problems" { operation.limited() } else { operation };
-        operation.at(paths, path, "get");
+        Operation::answering(tag, id, summary, "200", media, &schema).at(paths, path, "get");
     }
 }

@@ -118,3 +118,41 @@ impl PastDocuments {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Body, Document, Id, State};
+    use prometheus::Opts;
+
+    use super::*;
+
+    /// Keeps documents of a revision with so many bytes in all.
+    fn keep(past: &PastDocuments, revision: u64, bytes: usize) {
+        let key = Key { store: StoreId::default(), epoch: Epoch(0), revision: Revision(revision), kinds: Kinds::All };
+        let document = Document {
+            kind: Kind::from("namespace"),
+            id: Id::parse("a").unwrap(),
+            revision: Revision(1),
+            state: State::Live,
+            body: Body::plain(&"x".repeat(bytes)),
+        };
+        let picture = Picture { documents: vec![document], point: Point::default() };
+        past.slot(key, Duration::ZERO).set(Arc::new(picture)).unwrap();
+        past.evict();
+    }
+
+    fn revisions(past: &PastDocuments) -> Vec<u64> {
+        past.kept().iter().map(|it| it.key.revision.0).collect()
+    }
+
+    #[test]
+    fn what_was_not_asked_for_for_longest_is_let_go() {
+        let past = PastDocuments::new(IntCounterVec::new(Opts::new("loads", "loads"), &["documents"]).unwrap());
+        (1..=12).for_each(|revision| keep(&past, revision, 100));
+        assert_eq!(revisions(&past), (5..=12).rev().collect::<Vec<_>>(), "so many and no more");
+        keep(&past, 13, MOST_BYTES - 300);
+        assert_eq!(revisions(&past), [13, 12, 11, 10], "so large and no larger");
+        past.slot(past.kept()[3].key.clone(), GOOD_FOR);
+        assert_eq!(past.kept().len(), 1, "each for a minute");
+    }
+}

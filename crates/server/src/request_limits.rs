@@ -95,3 +95,25 @@ impl ConcurrencyLimit {
         Ok(block_in_place(work))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use axum::{http::header::RETRY_AFTER, response::IntoResponse as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_too_many_waiting_or_waits_too_long_is_told_when_to_come_back() {
+        let limit = ConcurrencyLimit::new("reads", 1, 1, Duration::from_millis(10));
+        let first = limit.enter().await.unwrap();
+        let refused = async || limit.enter().await.err().unwrap().into_response();
+        let (waited, found_a_queue) = tokio::join!(refused(), refused());
+        for refused in [waited, found_a_queue] {
+            assert_eq!(refused.status(), 429);
+            assert_eq!(refused.headers()[RETRY_AFTER], "2");
+        }
+        drop(first);
+        limit.enter().await.unwrap();
+    }
+}

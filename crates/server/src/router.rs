@@ -54,6 +54,9 @@ use crate::{
     observe::{observe, read_elsewhere},
 };
 
+/// Where the description of the API is.
+pub(crate) const OPENAPI: &str = "/openapi.yaml";
+
 /// A path, and what answers there.
 type Route = (&'static str, MethodRouter<App>);
 
@@ -84,8 +87,9 @@ fn api(mode: Mode) -> Vec<Route> {
         ("/problems", get(problems)),
         ("/problems/counts", get(problem_counts)),
         ("/store", get(store)),
+        ("/types/changes", get(type_changes::changes)),
         // The curious, without a token.
-        ("/openapi.yaml", get(openapi)),
+        (OPENAPI, get(openapi)),
     ];
     if mode == Mode::Crud {
         routes.extend([
@@ -104,7 +108,6 @@ fn api(mode: Mode) -> Vec<Route> {
             ("/clusters/{id}/{type}/{ref_id}", put(references::assign).delete(references::unassign)),
             (BATCH, post(batch)),
             ("/types", get(types)),
-            ("/types/changes", get(type_changes::changes)),
             ("/types/accept", post(type_changes::accept)),
             ("/store/accept", post(accept)),
             // Auditors, with the read token; reverting with the write token.

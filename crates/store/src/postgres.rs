@@ -141,14 +141,15 @@ impl Store for PostgresStore {
     }
 
     async fn ends(&self) -> Result<Ends, StoreError> {
-        self.ask(|connection| Box::pin(log::ends(connection))).await
+        self.ask_past(|connection| Box::pin(log::ends(connection))).await
     }
 
     async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
         let mut work = self.connections.begin(Purpose::Write).await?;
         if !within(work.deadline, append::write(&mut work, changes)).await? {
             self.connections.roll_back(work).await?;
-            return Err(AppendError::Conflict { head: self.ends().await?.head });
+            let ends = self.ask(|connection| Box::pin(log::ends(connection))).await?;
+            return Err(AppendError::Conflict { head: ends.head });
         }
         self.connections.commit(work).await?;
         self.listener.tell();

@@ -72,7 +72,7 @@ impl Store for SqliteStore {
 
     async fn ends(&self) -> Result<Ends, StoreError> {
         self.place.check()?;
-        let mut reading = self.readers.begin().await?;
+        let mut reading = self.past.begin().await?;
         let ends = log::ends(&mut reading.connection).await;
         reading.end(ends)
     }

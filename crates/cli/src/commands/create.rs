@@ -292,7 +292,9 @@ pub(crate) fn described(session: &Session, ty: &str, flags: &impl Describe) -> R
 fn alone(session: &Session, ty: &ResourceType, body: Map, consent: Consent) -> Result<ExitCode> {
     let name = documents::name(ty, &body);
     let (edit, done) = (Edit::create(ty, body), format!("{name} created"));
-    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named: Vec::new() })
+    // Under a DNS name that was released, others may still poll.
+    let asked = if ty.is_cluster() { Asked::IfSomethingGoes } else { Asked::Never };
+    consent.perform(session, Deed { edit, asked, done, names: vec![name], named: Vec::new() })
 }
 
 /// Creates a document, or makes sure that it is there, and gives it to clusters.

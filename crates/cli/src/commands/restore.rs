@@ -24,7 +24,7 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        perform(session, &self.id, Edit::restore(&self.id), self.consent, "restored")
+        perform(session, &self.id, (Edit::restore(&self.id), Asked::Never), self.consent, "restored")
     }
 }
 
@@ -39,7 +39,8 @@ pub(crate) struct Purge {
 
 impl Purge {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        perform(session, &self.id, Edit::purge(&self.id), self.consent, "purged")
+        // Whoever still polls under a name that the cluster has released loses what only this cluster remembers.
+        perform(session, &self.id, (Edit::purge(&self.id), Asked::IfSomethingGoes), self.consent, "purged")
     }
 }
 
@@ -57,13 +58,19 @@ pub(crate) struct ReleaseDns {
 impl ReleaseDns {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let done = format!("released {}", self.name);
-        perform(session, &self.id, Edit::release_dns(&self.id, &self.name), self.consent, &done)
+        perform(session, &self.id, (Edit::release_dns(&self.id, &self.name), Asked::Never), self.consent, &done)
     }
 }
 
-fn perform(session: &Session, id: &str, edit: Edit, consent: Consent, verb: &str) -> Result<ExitCode> {
+fn perform(
+    session: &Session,
+    id: &str,
+    (edit, asked): (Edit, Asked),
+    consent: Consent,
+    verb: &str,
+) -> Result<ExitCode> {
     let name = session.clusters()?.name(id);
     let done = format!("{name} {verb}");
     // The ids that could be meant are those of decommissioned clusters, which nobody lists here.
-    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named: Vec::new() })
+    consent.perform(session, Deed { edit, asked, done, names: vec![name], named: Vec::new() })
 }

@@ -83,7 +83,7 @@ fn described(change: TypeChangeKind) -> &'static str {
 }
 
 fn recorded(record: Option<&TypeRecord>) -> String {
-    let text = |TypeRecord { list, path, key, defaults, fields, nest, retired, .. }: &TypeRecord| {
+    let text = |TypeRecord { list, path, key, defaults, fields, nest, fixed, retired, .. }: &TypeRecord| {
         let mut text = format!("path={path} list={list} key={key}");
         for (name, value) in defaults {
             let _ = write!(text, " {name}={value}");
@@ -91,6 +91,10 @@ fn recorded(record: Option<&TypeRecord>) -> String {
         if let Some(fields) = fields {
             let fields: Vec<_> = fields.iter().map(String::as_str).collect();
             let _ = write!(text, " fields={}", fields.join(","));
+        }
+        if let Some(fixed) = fixed {
+            let fixed: Vec<_> = fixed.iter().map(String::as_str).collect();
+            let _ = write!(text, " fixed={}", fixed.join(","));
         }
         for (name, fields) in nest {
             let fields: Vec<_> = fields.iter().map(String::as_str).collect();

@@ -4,6 +4,7 @@
 
 mod bootstrap;
 mod declarative;
+mod dns_names;
 mod failures;
 mod fleet;
 mod habits;
@@ -14,4 +15,5 @@ mod specification;
 mod stage;
 mod store;
 mod terminal;
+mod type_changes;
 mod types;

@@ -71,25 +71,29 @@ impl PreviousOwner<'_> {
         let had = paths(before.0, known_ty).filter_map(|path| remembered.get(path)).flatten();
         let is_lost = |id: &Id, was: &str| match was {
             UNKNOWN => rendered(id) == Rendered::Nothing || of_its_answer.contains(id),
-            was => was != rendered(id).name(),
+            was => was != rendered(id).name(ty),
         };
         had.filter(|(id, was)| is_lost(id, was)).map(|(id, _)| id.clone()).collect()
     }
 }
 
-/// A released name of which a change forgets what its pollers have.
+/// A released name of which a change forgets what its pollers have: it purges the cluster, whether or not it creates it again.
 pub(crate) struct Forgotten {
     pub(crate) inputs: BTreeMap<String, BTreeSet<Id>>,
     /// Whether the cluster had `deletion_protection` when it released the name.
     pub(crate) was_protected: bool,
 }
 
-/// What pollers under the released names of a cluster have, where a change purges that cluster. No later plan knows of it, so
-/// this one has to count it. Whoever polls under a name that another cluster answers has what that one answers.
+/// What pollers under the released names of a cluster have, where the cluster does not remember it after a change. No later plan
+/// knows of it, so this one has to count it. Whoever polls under a name that a cluster answers has what that one answers.
 pub(crate) fn forgotten(before: &Snapshot, after: &Snapshot, id: &Id) -> Vec<Forgotten> {
-    let purged = before.cluster(id).filter(|_| after.cluster(id).is_none());
-    let released = purged.into_iter().flat_map(Cluster::released_dns);
-    let unanswered = released.filter(|released| before.claims(&released.name).next().is_none());
+    let released = before.cluster(id).into_iter().flat_map(Cluster::released_dns);
+    let is_remembered = |name: &str| {
+        let mut kept = after.cluster(id).into_iter().flat_map(Cluster::released_dns);
+        kept.any(|released| *released.name == *name)
+    };
+    let is_answered = |name: &str| [before, after].iter().any(|fleet| fleet.claims(name).next().is_some());
+    let unanswered = released.filter(|released| !is_remembered(&released.name) && !is_answered(&released.name));
     let remembered = unanswered.filter_map(|released| {
         let ids = |(path, ids): (&String, &BTreeMap<Id, String>)| (path.clone(), ids.keys().cloned().collect());
         let inputs = released.inputs.as_ref()?.iter().map(ids).collect();
@@ -110,7 +114,7 @@ pub(crate) fn held_by_pollers(fleet: &Snapshot, id: &Id) -> InputsByPath {
         let answered = inputs((fleet, ty), id).into_iter();
         let answered = answered.map(|(id, input)| (id, Rendered::of(ty, &input)));
         let answered = answered.filter(|(_, rendered)| *rendered != Rendered::Nothing);
-        let answered = answered.map(|(id, rendered)| (id, rendered.name()));
+        let answered = answered.map(|(id, rendered)| (id, rendered.name(ty)));
         let refused = unanswered((fleet, ty), id).into_iter().map(|id| (id, UNKNOWN.to_owned()));
         answered.chain(refused).collect()
     };

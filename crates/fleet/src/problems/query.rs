@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use model::{Id, Kind};
+use model::{Id, Kind, excerpt::sentence};
 
 use super::{Counts, Problem, ProblemIndex, Rule, Texts, check_document};
 use crate::Snapshot;
@@ -148,7 +148,7 @@ impl fmt::Display for RisenProblems {
             }
         }
         for (at, example) in self.examples.iter().enumerate() {
-            let text: String = example.to_string().chars().take(LONGEST).collect();
+            let text = sentence(example.to_string(), LONGEST);
             write!(f, "{}{text}", if at == 0 { "; for example: " } else { "; " })?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fleet::{Empty, MAX_BYTES, Refusal, Rule, Snapshot, SnapshotError, fleet as new_fleet};
+use model::{Body, Document, Id};
 use serde_json::json;
 
 use crate::{BUILT_IN, after, change, cluster, component, fleet_of, poll, poll_as};
@@ -365,4 +366,11 @@ fn references_that_yield_nothing_are_refused_and_an_id_of_another_kind_is_named(
     let back = after(&elsewhere, &json!({"rolebindings": {"b": false}}));
     assert_eq!(code(&back), code(&one_of_two));
     assert_ne!(stamp(&elsewhere), stamp(&back));
+
+    // The other kind may be one that no file declares any more.
+    let undeclared = Document { kind: "old_space".into(), ..back.all_documents().next().unwrap().clone() };
+    let undeclared = Document { id: Id::parse("b").unwrap(), body: Body::plain("{\"id\":\"b\"}"), ..undeclared };
+    let documents = back.all_documents().cloned().chain([undeclared]);
+    let elsewhere = Snapshot::load(BUILT_IN.clone(), *back.point(), documents).unwrap();
+    assert_eq!(code(&elsewhere), Err("unread-definition"));
 }

@@ -160,6 +160,9 @@ impl Declaration {
 
     /// The type, once its schema needs no other type any more and the reference's defaults are known.
     pub(crate) fn build(self, position: usize, reference: &Value) -> Result<ResourceType, Refusal> {
+        if self.kind.as_str() != ResourceType::CLUSTER {
+            coherence::check_reference(&self, reference)?;
+        }
         let strict = schema::strict(&self.schema);
         let validator = jsonschema::validator_for(&strict).map_err(|error| {
             Refusal::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())

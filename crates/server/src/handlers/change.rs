@@ -96,6 +96,8 @@ pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<Wri
 
 async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
     let store = past::log(app)?;
-    let _permit = app.limits.past.go_on().await?;
+    // An answer that has begun goes on; one too many is refused before it begins.
+    let limit = &app.limits.past;
+    let _permit = if from == 0 { limit.enter().await? } else { limit.go_on().await? };
     store.writes_of(revision, from, BATCH).await.map_err(past::unreadable)
 }

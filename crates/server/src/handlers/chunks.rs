@@ -6,11 +6,19 @@
 
 use std::{io, time::Duration};
 
-use axum::body::{Body, Bytes};
+use axum::{
+    body::{Body, Bytes, HttpBody as _, to_bytes},
+    response::{IntoResponse as _, Response},
+};
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::{sync::mpsc, task::yield_now, time::timeout};
+use tracing::Instrument as _;
 
-use crate::{App, failure::Failure, request_limits::Permit};
+use crate::{
+    App,
+    failure::Failure,
+    request_limits::{Permit, RequestLimits},
+};
 
 /// Bytes of a chunk; one document may be larger.
 pub(crate) const CHUNK: usize = 64 * 1024;
@@ -34,6 +42,22 @@ pub(crate) async fn body(
     let permit = app.limits.answers.enter().await?;
     let parts = stream::once(async { Ok(first) }).chain(parts).map(|part| part.map(Bytes::from));
     Ok(within(PATIENCE, Some(permit), parts))
+}
+
+/// An answer that is in memory as a whole. A large one takes one of the slots for large answers, as one in parts does.
+pub(crate) async fn bounded(limits: &RequestLimits, response: Response) -> Response {
+    if response.body().size_hint().exact().is_none_or(|length| length <= CHUNK as u64) {
+        return response;
+    }
+    let permit = match limits.answers.enter().await {
+        Ok(permit) => permit,
+        Err(refused) => return refused.into_response(),
+    };
+    let (parts, body) = response.into_parts();
+    match to_bytes(body, usize::MAX).await {
+        Ok(text) => Response::from_parts(parts, text_within(PATIENCE, Some(permit), &text)),
+        Err(error) => Failure::internal(error).into_response(),
+    }
 }
 
 /// Text that is there, as a body that a client has to take in a time; the permit is held until it has.
@@ -61,7 +85,7 @@ fn within(
 ) -> Body {
     let (to, from) = mpsc::channel(1);
     // Not the body itself counts the time: nobody asks it for anything while its client does not read.
-    tokio::spawn(async move {
+    let send = async move {
         let _permit = permit;
         let mut chunks = Box::pin(chunks);
         let send = async {
@@ -81,7 +105,8 @@ fn within(
                 tracing::info!(patience.seconds = patience.as_secs(), "a large answer is cut off: its client is slow");
             }
         }
-    });
+    };
+    tokio::spawn(send.in_current_span());
     Body::from_stream(stream::unfold(Some(from), |from: Option<mpsc::Receiver<Next>>| async {
         let mut from = from?;
         // A connection that could send megabytes at once would keep others of its thread waiting, such as one that writes.

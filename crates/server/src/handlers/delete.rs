@@ -12,7 +12,7 @@ pub(crate) async fn delete(
     Segments(segments): Segments<(String, String)>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
-    let cascade = mutation.params.flag("cascade")?;
+    let cascade = !ty.is_cluster() && mutation.params.flag("cascade")?;
     let purge = ty.is_cluster() && mutation.params.flag("purge")?;
     let outcome = if purge {
         // A tombstone is not in force, so it has no ETag that could match.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use fleet::Snapshot;
 use model::{Document, Id, ResourceType, Revision, State};
-use store::{Picture, Store, StoreError};
+use store::{Ends, Picture, Store, StoreError};
 
 use crate::{App, failure::Failure, query::Params};
 
@@ -21,6 +21,13 @@ pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure>
 pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
     app.sound()?;
     app.log.store()
+}
+
+/// The two ends of the log.
+pub(crate) async fn ends(app: &App) -> Result<Ends, Failure> {
+    let store = log(app)?;
+    let _permit = app.limits.past.enter().await?;
+    store.ends().await.map_err(unreadable)
 }
 
 /// The documents of a type as they were at a revision.

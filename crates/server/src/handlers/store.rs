@@ -30,9 +30,12 @@ const DIGEST: &str = "a digest of 64 hexadecimal digits";
 pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
     params.none_left()?;
     let fleet = app.snapshot()?;
-    let head = match app.log.store() {
-        Ok(store) => store.ends().await.ok().map(|ends| ends.head),
-        Err(_) => None,
+    let head = {
+        let _permit = app.limits.past.enter().await?;
+        match app.log.store() {
+            Ok(store) => store.ends().await.ok().map(|ends| ends.head),
+            Err(_) => None,
+        }
     };
     Ok(Json(json!({
         "status": app.status.store().name(),

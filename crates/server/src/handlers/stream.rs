@@ -15,6 +15,7 @@ use futures_core::Stream;
 use model::{Digest, FieldError, Revision};
 use store::{Entry, EntryQuery, StoreError};
 use tokio::sync::{mpsc, watch};
+use tracing::Instrument as _;
 
 use super::{changes::told, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
@@ -47,7 +48,7 @@ pub(crate) async fn stream(
     }
     let permit = app.limits.streams.enter().await?;
     // What is forgotten cannot be followed, and the client should know before it waits.
-    let horizon = past::log(&app)?.ends().await.map_err(past::unreadable)?.horizon.revision;
+    let horizon = past::ends(&app).await?.horizon.revision;
     if at < horizon {
         return Err(past::unreadable(StoreError::Pruned { horizon }));
     }
@@ -55,7 +56,7 @@ pub(crate) async fn stream(
     let digest = (here.revision == at).then_some(here.digest);
     let tail = Tail { published: app.log.subscribe(), app, at, digest, ready: VecDeque::new(), _permit: permit };
     let (to, from) = mpsc::channel(1);
-    tokio::spawn(tail.send(to));
+    tokio::spawn(tail.send(to).in_current_span());
     let events = futures_util::stream::unfold(from, |mut from| async {
         let event = from.recv().await?;
         Some((Ok(event), from))

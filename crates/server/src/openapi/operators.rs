@@ -52,7 +52,6 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
         .with(page)
         .or("304", json!({"description": "The client has it already."}))
         .or_incomplete()
-        .limited()
         .at(paths, &path, "get");
     let plan = json!({"description": "What would be done.", "content": {JSON: {"schema": reference("Plan")}}});
     Operation::answering(tag, &format!("create{one}"), &format!("Create a {}.", ty.kind), "201", JSON, &document)
@@ -84,7 +83,6 @@ fn describe_document(ty: &ResourceType, one: &str, path: &str, paths: &mut Value
     Operation::new(tag, &format!("get{one}"), &format!("One {}, with its ETag.", ty.kind), &document)
         .with(read)
         .or("304", json!({"description": "The client has it already."}))
-        .limited()
         .at(paths, path, "get");
     let summary = format!("Make a {} say this and no more. Without If-Match, the last writer wins.", ty.kind);
     Operation::new(tag, &format!("replace{one}"), &summary, &or_plan(&document))
@@ -195,7 +193,6 @@ fn describe_cluster(registry: &Registry, paths: &mut Value) {
         Operation::new(tag, &format!("inputs{many}"), &summary, &polls::inputs(ty))
             .with(vec![parameter("ClusterId"), parameter("Empty"), parameter("Revision")])
             .or_incomplete()
-            .limited()
             .at(paths, &format!("/clusters/{{id}}/inputs/{}", ty.path), "get");
         let path = format!("/clusters/{{id}}/{}/{{ref_id}}", ty.list);
         let place = || of_edit(vec![parameter("ClusterId"), parameter("RefId")]);
@@ -221,12 +218,6 @@ fn describe_changes(paths: &mut Value) {
     Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
         .with(["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "Reason"].map(parameter).to_vec())
         .at(paths, "/store/accept", "post");
-    let summary = "Where this server's files and the change log differ on how resource types are served.";
-    Operation::new("operators", "getTypeChanges", summary, &reference("TypeChanges")).at(
-        paths,
-        "/types/changes",
-        "get",
-    );
     let summary = "Serve the resource types as this server's files say; expected_revision is needed.";
     Operation::new("operators", "acceptTypes", summary, &written)
         .with(["ExpectedChanges", "PlannedRevision", "DryRun", "AllowRemovals", "Reason"].map(parameter).to_vec())
@@ -234,21 +225,19 @@ fn describe_changes(paths: &mut Value) {
     let summary = "The audit trail, newest first; the next page is in the Link header.";
     Operation::new(tag, "listChanges", summary, &list_of("Change"))
         .with(["Kind", "ChangedId", "Actor", "Since", "Until", "Before", "Limit"].map(parameter).to_vec())
-        .limited()
         .at(paths, "/changes", "get");
     let summary = "Follow the log, as server-sent events; Last-Event-ID is honoured.";
     Operation::answering(tag, "followChanges", summary, "200", "text/event-stream", &json!({"type": "string"}))
         .with(vec![parameter("After")])
-        .limited()
         .at(paths, "/changes/stream", "get");
     let summary = "One change, with every document before and after it.";
     Operation::new(tag, "getChange", summary, &reference("ChangeWithDocuments"))
         .with(vec![parameter("PathRevision")])
-        .limited()
         .at(paths, "/changes/{revision}", "get");
     let summary = "Undo a change by a new one; refused if it was changed since.";
-    Operation::new(tag, "revertChange", summary, &written)
-        .with(of_change(vec![parameter("PathRevision")]))
-        .limited()
-        .at(paths, "/changes/{revision}/revert", "post");
+    Operation::new(tag, "revertChange", summary, &written).with(of_change(vec![parameter("PathRevision")])).at(
+        paths,
+        "/changes/{revision}/revert",
+        "post",
+    );
 }

@@ -10,7 +10,7 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
     let summary = "The live clusters, or a part of them, for whoever provisions them.";
     let operation = Operation::new("flux", "listClusterInputs", summary, &inputs(clusters));
     let part = ["Empty", "Environment", "Label", "Shard"].map(parameter).to_vec();
-    let operation = operation.with(part).or_incomplete().limited();
+    let operation = operation.with(part).or_incomplete().or_unavailable().limited();
     operation.at(paths, "/api/v2/flux/clusters", "get");
     schemas[input_name(clusters)] = cluster_input(clusters);
     let parameters = ["ClusterDns", "ApiUrl", "Interval", "CertSecret", "FluxInstance"];
@@ -28,7 +28,8 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
         let summary = format!("What one cluster gets of type {}.", ty.kind);
         let operation = Operation::new("flux", &format!("poll{}", camel(&ty.plural)), &summary, &inputs(ty));
         let path = format!("/api/v2/flux/clusters/{{cluster_dns}}/{}", ty.path);
-        operation.with(vec![parameter("ClusterDns"), parameter("Empty")]).or_incomplete().at(paths, &path, "get");
+        let operation = operation.with(vec![parameter("ClusterDns"), parameter("Empty")]);
+        operation.or_incomplete().or_unavailable().at(paths, &path, "get");
         schemas[input_name(ty)] = input(ty, clusters);
     }
 }

@@ -219,6 +219,11 @@ fn type_record() -> Value {
             "kind": text, "list": text, "path": text, "key": text,
             "defaults": {"type": "object", "additionalProperties": true},
             "fields": {"type": "array", "items": text, "description": "The fields that reach Flux."},
+            "nest": {
+                "type": "object", "additionalProperties": {"type": "array", "items": text},
+                "description": "Which of them stand in an object of an input, by the object's name."
+            },
+            "fixed": {"type": "array", "items": text, "description": "The fields that Kubernetes cannot change."},
             "retired": {"type": "boolean", "description": "Whether it is accepted that the type is served no more."},
             "former_paths": {"type": "array", "items": text, "description": "Paths that it had, and that no other type has taken over."},
             "former_lists": {"type": "array", "items": text, "description": "Lists that it had, and that no other type has taken over."}

@@ -275,6 +275,10 @@ fn a_filter_that_meets_a_document_which_it_cannot_read_names_it() {
     assert!(refused.json()["detail"].as_str().unwrap().contains("cluster/deep"), "{}", refused.body);
     let refused = server.patch("/clusters?environment=dev", &json!({"labels": {"a": "b"}}));
     assert_eq!((refused.status, &refused.json()["code"]), (500, &json!("unreadable-document")), "{}", refused.body);
+    for part in ["environment=dev", "label=a=b"] {
+        let refused = server.get(&format!("/api/v2/flux/clusters?{part}"));
+        assert_eq!((refused.status, &refused.json()["code"]), (500, &json!("unreadable-document")), "{part}");
+    }
     assert_eq!(listed(&server, "/clusters"), 2, "without a filter nothing is read");
 
     let good = json!({"cluster_name": "deep", "cluster_dns": "deep.example", "environment": "dev"});

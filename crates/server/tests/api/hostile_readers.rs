@@ -171,6 +171,36 @@ fn who_does_not_take_large_answers_keeps_others_from_no_small_one() {
     );
 }
 
+/// What a handler has ready as a whole is bounded like what is sent in parts.
+#[test]
+fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
+    let text = "x".repeat(300);
+    let cluster = |at: usize| {
+        json!({
+            "id": format!("c{at}"), "cluster_name": format!("c{at}"), "cluster_dns": format!("c{at}.example"),
+            "environment": "dev", "platform_components": [{"id": "app"}], "patches": {"app": {"a.b": text}},
+        })
+    };
+    let server = Server::crud_with(&json!({
+        "platform_components": [{"id": "app", "component_path": "p", "oci_url": "oci://registry.example/p"}],
+        "clusters": (0..1_500).map(cluster).collect::<Vec<_>>(),
+    }));
+    let slow: Vec<_> = (0..16).map(|_| ask(&server, "/problems?limit=10000")).collect();
+    for stream in &slow {
+        assert_eq!(head(stream).0, 200);
+    }
+    for path in ["/problems?limit=10000", "/api/v2/flux/clusters", "/clusters"] {
+        let refused = server.get(path);
+        assert_eq!((refused.status, refused.json()["code"].clone()), (429, json!("too-many-requests")), "{path}");
+    }
+    assert_eq!(server.get("/problems?limit=10").status, 200, "a small one takes none");
+    assert_eq!(server.get_open("/openapi.yaml").status, 200, "it is in memory once for all");
+    assert_eq!(server.poll("c7.example", "platform-components").status, 200);
+    drop(slow);
+    server.wait_until("the slots are free", || server.get("/problems?limit=10000").status == 200);
+    assert_eq!(server.get("/problems?limit=10000").json().as_array().map(Vec::len), Some(1_500));
+}
+
 #[test]
 fn metrics_are_as_new_as_the_question_however_many_ask() {
     let server = Server::crud();

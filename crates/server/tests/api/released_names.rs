@@ -66,9 +66,9 @@ fn empty(server: &Server) {
 #[test]
 fn a_released_name_is_recorded_with_what_its_pollers_had() {
     let server = released();
-    let components = json!({"app": "chart app", "base": "chart base"});
+    let components = json!({"app": "platform_component of chart app", "base": "platform_component of chart base"});
     let entry =
-        json!({"name": OLD, "inputs": {"namespaces": {"shared": "object []"}, "platform-components": components}});
+        json!({"name": OLD, "inputs": {"namespaces": {"shared": "namespace []"}, "platform-components": components}});
     let names = |server: &Server| server.get("/clusters/c00000").json()["released_dns"].clone();
     assert_eq!(names(&server), json!([entry]));
     // No write changes it.
@@ -131,6 +131,38 @@ fn a_protected_cluster_counts_for_its_released_names_when_it_is_protected_no_lon
     assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
     assert!(refused.json()["detail"].as_str().unwrap().contains("3 from \"c00000\""), "{}", refused.body);
     assert_eq!(take("?allow_removals=3").status, 201);
+}
+
+/// A purge and a creation of the same id in one change forget it too.
+#[test]
+fn a_batch_that_purges_and_creates_a_cluster_counts_what_it_forgets() {
+    let server = released_of(true);
+    assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
+    assert_eq!(server.delete("/clusters/c00000").status, 200);
+    let writes = json!({"writes": [
+        {"op": "purge", "id": "c00000"},
+        {"op": "put", "kind": "cluster", "id": "c00000", "body": new_cluster("c00000", "new.example")},
+    ]});
+    let plan = server.post("/batch?dry_run=true", &writes);
+    assert_eq!(removed(&plan, "c00000"), everything(), "{}", plan.body);
+    assert_eq!(code(&server.post("/batch", &writes)), (409, json!("protected")));
+}
+
+/// The same path, but of another type since: Flux makes other objects.
+#[test]
+fn what_another_type_answers_at_a_path_does_not_count_as_what_pollers_had() {
+    let server = released_of(true);
+    let had = server.get("/clusters/c00000").json()["released_dns"][0]["inputs"]["namespaces"].clone();
+    let mut seed = fleet_of(2);
+    seed["clusters"][0]["released_dns"] =
+        json!([{"name": "gone.example", "protected": true, "inputs": {"namespaces": {"shared": "rolebinding []"}}}]);
+    assert_ne!(had, json!({"shared": "rolebinding []"}));
+    let server = Server::crud_with(&seed);
+    let mut heir = new_cluster("heir", "gone.example");
+    heir["namespaces"] = json!([{"id": "shared"}]);
+    let plan = server.post("/clusters?dry_run=true", &heir);
+    assert_eq!(removed(&plan, "heir").1, json!(["shared"]), "{}", plan.body);
+    assert_eq!(code(&server.post("/clusters", &heir)), (409, json!("protected")));
 }
 
 /// Once a cluster is purged, no plan knows what pollers under its released names have. So the plan of the purge counts that.

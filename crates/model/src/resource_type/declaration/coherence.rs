@@ -5,6 +5,7 @@ use super::{Declaration, FLUX, Refusal};
 use crate::{ResourceType, Value, kubernetes, yaml::child};
 
 pub(super) fn check(declaration: &Declaration) -> Result<(), Refusal> {
+    check_values(declaration)?;
     check_names(declaration)?;
     check_fixed(declaration)?;
     check_cluster_side(declaration)?;
@@ -12,6 +13,54 @@ pub(super) fn check(declaration: &Declaration) -> Result<(), Refusal> {
     check_needed(declaration)?;
     // A cluster is no input of itself.
     if declaration.kind.as_str() == ResourceType::CLUSTER { Ok(()) } else { check_taken(declaration) }
+}
+
+/// Whether what clusters may say in a reference fits the type: by the cluster's own schema or, where that has no such list, by
+/// the type's file.
+pub(super) fn check_reference(declaration: &Declaration, reference: &Value) -> Result<(), Refusal> {
+    let at = || child(FLUX, "list");
+    let refuse = |name: &str, rule: &str| {
+        let list = &declaration.list;
+        Refusal::new(
+            at(),
+            format!("references in the list \"{list}\" of a cluster have the field \"{name}\", and {rule}"),
+        )
+    };
+    let properties = || reference["properties"].as_object().into_iter().flatten();
+    for name in taken(declaration) {
+        if properties().any(|(field, _)| field == name) {
+            return Err(refuse(name, "that is a name that inputs need for themselves"));
+        }
+    }
+    for nest in &declaration.nests {
+        if properties().any(|(field, _)| *field == nest.name) {
+            return Err(refuse(&nest.name, "the type's x-flux.nest gives that name to an object"));
+        }
+    }
+    properties().try_for_each(|(name, field)| value_rule(name, field).map_or(Ok(()), |rule| Err(refuse(name, rule))))
+}
+
+/// The values that fields may have by default, and the type of the one field that every template looks at.
+fn check_values(declaration: &Declaration) -> Result<(), Refusal> {
+    let properties = declaration.schema["properties"].as_object().into_iter().flatten();
+    let mut broken = properties.filter_map(|(name, field)| Some((name, value_rule(name, field)?)));
+    broken.next().map_or(Ok(()), |(name, rule)| {
+        let pointer = child(&child(&declaration.schema_pointer, "properties"), name);
+        Err(Refusal::new(pointer, rule))
+    })
+}
+
+/// The rule that the schema of a field breaks.
+fn value_rule(name: &str, field: &Value) -> Option<&'static str> {
+    let default = field.get("default");
+    match name {
+        "id" if default.is_some() => Some("an id has no default: all documents would have the same one"),
+        // A template takes 0, an empty text and null for false, and a plan would not know.
+        "enabled" if field["type"] != "boolean" => Some("\"enabled\" is a boolean"),
+        _ if default.is_some_and(Value::is_null) => Some("null is no default; leave the default out"),
+        "enabled" if default.is_some_and(|default| !default.is_boolean()) => Some("its default is true or false"),
+        _ => None,
+    }
 }
 
 /// Whether the type has a field.
@@ -98,12 +147,8 @@ fn check_needed(declaration: &Declaration) -> Result<(), Refusal> {
 
 /// No field has a name that inputs need for themselves.
 fn check_taken(declaration: &Declaration) -> Result<(), Refusal> {
-    // The operator overwrites `provider`; the others are ours.
-    let mut taken = vec!["provider", "cluster", "none"];
-    taken.extend(declaration.patchable.then_some(["patches", "values"]).into_iter().flatten());
-    taken.extend(declaration.ordered_by.is_some().then_some("effective_depends_on"));
     let is_nest = |name: &str| declaration.nests.iter().any(|nest| nest.name == name);
-    for name in taken {
+    for name in taken(declaration) {
         let pointer = match name {
             name if has(declaration, name) => child(&child(&declaration.schema_pointer, "properties"), name),
             name if is_nest(name) => child(&child(FLUX, "nest"), name),
@@ -113,6 +158,15 @@ fn check_taken(declaration: &Declaration) -> Result<(), Refusal> {
         return Err(Refusal::new(pointer, format!("\"{name}\" is a name that inputs need for themselves")));
     }
     Ok(())
+}
+
+/// The names that inputs need for themselves.
+fn taken(declaration: &Declaration) -> Vec<&'static str> {
+    // The operator overwrites `provider`; the others are ours.
+    let mut taken = vec!["provider", "cluster", "none"];
+    taken.extend(declaration.patchable.then_some(["patches", "values"]).into_iter().flatten());
+    taken.extend(declaration.ordered_by.is_some().then_some("effective_depends_on"));
+    taken
 }
 
 /// Whether our own words in a schema are ones that we know.

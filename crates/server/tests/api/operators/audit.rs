@@ -220,12 +220,13 @@ fn a_clock_far_ahead_of_the_change_log_forgets_nothing() {
 fn retention_forgets_the_past_and_keeps_the_present() {
     let server = Server::crud();
     for at in 0..5 {
+        // Ages are counted up to the newest change: all others are older than the retention then.
+        std::thread::sleep(std::time::Duration::from_millis(20));
         server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
     }
     let before = server.poll(DEMO, "namespaces").body;
     let folder = server.folder().clone();
     drop(server);
-    std::thread::sleep(std::time::Duration::from_millis(20));
     let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "10ms")]);
     server.wait_until("the past is forgotten", || server.get("/changes").json().as_array().map(Vec::len) == Some(1));
     assert_eq!(server.poll(DEMO, "namespaces").body, before);

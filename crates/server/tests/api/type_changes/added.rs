@@ -253,6 +253,66 @@ fn references_in_a_list_that_no_type_reads_any_more_are_removed_when_the_list_go
     assert_eq!(policies(&server), SERVED);
 }
 
+/// A file that nobody has accepted must not lift what keeps a cluster from being told that it has nothing.
+#[test]
+fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
+    let (folder, _) = fleet_with_policies();
+    let words = "list: others, path: network-policies, plural: network_policies";
+    let moved = policy(&folder, "moved", "network_policy", words, "");
+    let server = start(&folder, Some(&moved));
+    accept_all(&server, "");
+    assert_eq!(policies(&server), (500, json!("unread-list")));
+    stop(server);
+    let text = "kind: successor\napiVersion: v1\nschema: {type: object, x-flux: {list: network_policies}, properties: {id: {type: string}}}\n";
+    fs::write(folder.path().join("moved/successor.yaml"), text).unwrap();
+    for mode in ["read-only", "crud"] {
+        let server = Server::start_in(folder.clone(), &[("API_MODE", mode), ("RESOURCES_DIR", &moved)]);
+        for path in ["network-policies", "network-policies?empty=explicit"] {
+            let answer = server.poll(DNS, path);
+            let code = answer.json()["code"].clone();
+            assert_eq!((answer.status, code), (500, json!("unread-list")), "{mode} {path}: {}", answer.body);
+        }
+        assert_eq!(server.poll(DNS, "successors").status, 503, "{mode}");
+        // What the acceptance would take away is said before, on a server that takes no changes too.
+        let plan = server.get("/types/changes").json()["plan"].clone();
+        let removed = &plan["clusters"][0]["inputs"]["network-policies"]["removed"];
+        assert_eq!((removed, &plan["refused"]["removed"]), (&json!(["allow", "deny"]), &json!(2)), "{mode}: {plan}");
+        stop(server);
+    }
+}
+
+/// One list that no type reads makes other answers refused too; what they bring down later counts when that is accepted.
+#[test]
+fn an_answer_that_is_refused_for_another_list_counts_what_it_forgets() {
+    let folder = fleet_on_disk();
+    let directory = folder.path().join("three");
+    fs::create_dir_all(&directory).unwrap();
+    let write = |kind: &str, list: &str| {
+        let text = format!(
+            "kind: {kind}\napiVersion: v1\nschema: {{type: object, x-flux: {{list: {list}, path: {kind}s}}, properties: {{id: {{type: string}}}}}}\n"
+        );
+        fs::write(directory.join(format!("{kind}.yaml")), text).unwrap();
+    };
+    for (kind, list) in [("alpha", "la"), ("gamma", "lb"), ("zeta", "lc")] {
+        write(kind, list);
+    }
+    let server = start(&folder, directory.to_str());
+    server.wait_until("it is recorded", || server.get("/types/changes").json()["changes"] == json!([]));
+    for (path, id) in [("alphas", "s"), ("gammas", "s"), ("zetas", "x")] {
+        assert_eq!(server.post(&format!("/{path}"), &json!({ "id": id })).status, 201);
+    }
+    let lists = json!({"la": [{"id": "s"}], "lc": [{"id": "x"}], "deletion_protection": true});
+    assert_eq!(merge(&server, "", &lists).status, 200);
+    stop(server);
+    write("alpha", "lb");
+    write("gamma", "la");
+    fs::remove_file(directory.join("zeta.yaml")).unwrap();
+    let server = start(&folder, directory.to_str());
+    let plan = server.get("/types/changes").json()["plan"].clone();
+    assert_eq!(plan["clusters"][0]["inputs"]["alphas"]["removed"], json!(["s"]), "{plan}");
+    assert_eq!(plan["refused"]["removed"], json!(1), "{plan}");
+}
+
 #[test]
 fn the_list_of_a_type_that_is_gone_does_not_go_from_a_protected_cluster_unsaid() {
     let (folder, _) = fleet_with_policies();
