@@ -17,7 +17,7 @@ use std::{
 use model::{
     Body, Change, Excerpt, FieldError, Id, Kind, Map, Op, Origin, Patch, PatchFailed, ResourceType, Revision,
     TypeRecord, Value, Write,
-    limits::{BULK_GROWTH, BULK_VALUES, CHANGE_WORK, ERRORS, Size},
+    limits::{BULK_GROWTH, BULK_VALUES, CHANGE_WORK, COUNTED_ERRORS, ERRORS, Size},
     read_fields,
 };
 
@@ -92,7 +92,11 @@ pub enum EditError {
 fn several(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = names[..names.len().min(SHOWN)].join(", ");
-    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+    match names.len() {
+        count if count > COUNTED_ERRORS => format!("{shown} and more than {} more", COUNTED_ERRORS - SHOWN),
+        count if count > SHOWN => format!("{shown} and {} more", count - SHOWN),
+        _ => shown,
+    }
 }
 
 /// Names the first few, in quotes.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Body, Change, FieldError, Id, Kind, MAX_SAFE_INTEGER, Map, Op, ResourceType, State, Value, Write, limits,
-    limits::Size, yaml,
+    limits::{COUNTED_ERRORS, ERRORS, Size},
+    yaml,
 };
 
 use crate::{
@@ -82,6 +83,9 @@ fn check_rules(
     }
 }
 
+/// How many documents are looked at before it is asked whether that is enough.
+const AT_ONCE: usize = 2_000;
+
 /// What the change would newly break in any document or answer. `examined` are the documents that can have other problems than
 /// before: no other document is looked at.
 fn check_consequences(
@@ -96,12 +100,16 @@ fn check_consequences(
     let puts_tombstone_back =
         writes.iter().any(|write| matches!(write.op, Op::Retire(_)) && before.cluster(&write.id).is_none());
     let broken = |key: &(Kind, Id)| !after.problem_index().of_document(key).is_empty();
-    let broken: Vec<_> = examined.into_iter().filter(broken).collect();
-    let found = beside_polls(broken, |key| {
-        let write = written.get(&(&key.0, &key.1)).copied();
-        new_problems(before, after, &key, write, puts_tombstone_back)
-    });
-    errors.extend(found.into_iter().flatten());
+    let mut broken = examined.into_iter().filter(broken).peekable();
+    // A change that breaks something in every cluster is not told all of it: the texts alone would take gigabytes.
+    while broken.peek().is_some() && errors.len() <= COUNTED_ERRORS {
+        let some = broken.by_ref().take(AT_ONCE).collect();
+        let found = beside_polls(some, |key: (Kind, Id)| {
+            let write = written.get(&(&key.0, &key.1)).copied();
+            new_problems(before, after, &key, write, puts_tombstone_back)
+        });
+        errors.extend(found.into_iter().flatten());
+    }
     // An answer that cannot be given for a reason that is told already needs no second telling.
     if errors.is_empty() {
         let restored: BTreeSet<_> =
@@ -136,7 +144,7 @@ fn new_problems(
         let other_holder = write.is_none() && is_told_there;
         !tolerated && !other_holder && (trap || !known.contains(&problem.substance()))
     };
-    let new = after.problems_of(key).into_iter().filter(is_new);
+    let new = after.problems_of(key).into_iter().filter(is_new).take(ERRORS);
     new.map(|it| FieldError::new(&it.pointer, it.rule.name(), &it.message).of(&it.kind, &it.id)).collect()
 }
 

@@ -57,6 +57,9 @@ pub const BULK_VALUES: usize = 2_000_000;
 /// Broken rules that are looked for in one document, and that one answer names.
 pub const ERRORS: usize = 100;
 
+/// Broken rules that are counted: beyond that, an answer says that there are more.
+pub const COUNTED_ERRORS: usize = 1_000;
+
 /// The rule about [`DEPTH`].
 pub const DEPTH_RULE: &str = "depth";
 /// The rule about [`ELEMENTS`].

@@ -10,8 +10,8 @@ use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
 
 use crate::{
     Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
-    former_polls::FormerPolls, handlers::Scrapes, metrics::Metrics, observe::RequestIds, past_documents::PastDocuments,
-    request_limits::RequestLimits, router,
+    former_polls::FormerPolls, handlers::Scrapes, large_polls::LargePolls, metrics::Metrics, observe::RequestIds,
+    past_documents::PastDocuments, request_limits::RequestLimits, router,
 };
 
 /// The application's state; cheap to clone.
@@ -55,6 +55,7 @@ pub struct Inner {
     pub(crate) request_ids: RequestIds,
     pub(crate) former_polls: FormerPolls,
     pub(crate) limits: RequestLimits,
+    pub(crate) large_polls: LargePolls,
     pub(crate) past: PastDocuments,
     pub(crate) scrapes: Scrapes,
 }
@@ -84,6 +85,7 @@ impl App {
             request_ids: RequestIds::new(),
             former_polls: FormerPolls::default(),
             limits: RequestLimits::default(),
+            large_polls: LargePolls::default(),
             past,
             scrapes: Scrapes::default(),
         })))

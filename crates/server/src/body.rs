@@ -216,7 +216,8 @@ impl FromRequest<App> for StrategicPatch {
 
 /// The media type of a patch, if it is one of these.
 fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
-    let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(PLAIN);
+    // What is not text is no media type that is known here.
+    let media = request.headers().get(CONTENT_TYPE).map_or(PLAIN, |value| value.to_str().unwrap_or_default());
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if known.contains(&media.as_str()) {
         return Ok(media);

@@ -10,7 +10,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fleet::{Refusal, SnapshotError};
-use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::ERRORS};
+use model::{
+    FieldError, Id, Kind, Point,
+    excerpt::sentence,
+    limits::{COUNTED_ERRORS, ERRORS},
+};
 use serde::Serialize;
 
 /// Characters of the sentence that a client is told, and of the cause that the log is told.
@@ -124,6 +128,7 @@ impl Failure {
     pub(crate) fn invalid(errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [only] => only.to_string(),
+            several if several.len() > COUNTED_ERRORS => format!("more than {COUNTED_ERRORS} rules would be broken"),
             several => format!("{} rules would be broken", several.len()),
         };
         Self::unprocessable(&detail, errors)
@@ -138,6 +143,11 @@ impl Failure {
     pub(crate) fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
         self.0.errors = errors;
         self
+    }
+
+    /// How many broken rules it tells.
+    pub(crate) fn error_count(&self) -> usize {
+        self.0.errors.len().max(1)
     }
 
     /// The broken rules that it tells, or itself as one.

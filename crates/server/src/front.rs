@@ -14,6 +14,7 @@ use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 use crate::{
     App,
     handlers::{Encoding, poll_answer},
+    large_polls::Sending,
     listener::{Reply, Shortcut},
 };
 
@@ -45,9 +46,9 @@ impl Front {
 }
 
 impl Shortcut for Front {
-    type Body = Packed;
+    type Body = Sending<Packed>;
 
-    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Packed>> {
+    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Self::Body>> {
         let Self(app) = self;
         let start = app.clock.uptime();
         let mut headers = [const { MaybeUninit::uninit() }; HEADERS];
@@ -72,11 +73,13 @@ impl Shortcut for Front {
         let fleet = fleet.as_ref()?;
         let cluster = fleet.cluster_at(dns).ok()?;
         let body = poll_answer(fleet, cluster, ty, empty, asked.encoding).ok()?;
+        let is_zipped = matches!(body, Packed::Zipped(_));
+        let body = app.large_polls.send(body).ok()?;
         let now = app.clock.now();
 
         head.clear();
         head.extend(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: no-store\r\n");
-        if let Packed::Zipped(_) = body {
+        if is_zipped {
             head.extend(b"content-encoding: gzip\r\n");
         }
         if asked.close {

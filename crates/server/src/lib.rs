@@ -17,6 +17,7 @@ mod former_polls;
 mod front;
 mod handlers;
 mod held;
+mod large_polls;
 mod listener;
 mod log;
 mod metrics;

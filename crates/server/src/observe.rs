@@ -52,7 +52,8 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     app.metrics.answered(route, &method, response.status(), took);
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        let (status, code, path) = (failure.status().as_u16(), failure.code(), Excerpt(uri.path()));
+        let (status, code) = (failure.status().as_u16(), failure.code());
+        let (method, path) = (Excerpt(&method), Excerpt(uri.path()));
         if failure.status().is_server_error() {
             tracing::warn!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request failed: {}", failure.cause());
         } else {

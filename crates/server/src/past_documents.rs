@@ -152,7 +152,8 @@ mod tests {
         assert_eq!(revisions(&past), (5..=12).rev().collect::<Vec<_>>(), "so many and no more");
         keep(&past, 13, MOST_BYTES - 300);
         assert_eq!(revisions(&past), [13, 12, 11, 10], "so large and no larger");
-        past.slot(past.kept()[3].key.clone(), GOOD_FOR);
+        let oldest = past.kept()[3].key.clone();
+        past.slot(oldest, GOOD_FOR);
         assert_eq!(past.kept().len(), 1, "each for a minute");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Id, Map, ResourceType, Value};
+use model::{Id, Map, ResourceType, Value, limits::COUNTED_ERRORS};
 
 use super::{Draft, EditError};
 
@@ -16,6 +16,10 @@ impl Draft<'_> {
             known.extend(self.fleet.patching(id.as_str()).map(|cluster| cluster.id().clone()));
         }
         for cluster in self.candidates(clusters, known) {
+            // Whom an answer does not name is not looked for.
+            if by.len() > COUNTED_ERRORS && !cascade {
+                break;
+            }
             let Some(mut fields) = self.fields_if_there(clusters, &cluster)? else { continue };
             let referred = drop_item(&mut fields, &ty.list, |item| item["id"] == id.as_str());
             let patches = fields.get_mut("patches").filter(|_| ty.patchable).and_then(Value::as_object_mut);
@@ -47,7 +51,10 @@ impl Draft<'_> {
     }
 
     /// The fields of a document, if it is in force. One that cannot be read may refer to anything: that is an error.
-    fn fields_if_there(&self, ty: &ResourceType, id: &Id) -> Result<Option<Map>, EditError> {
+    fn fields_if_there(&mut self, ty: &ResourceType, id: &Id) -> Result<Option<Map>, EditError> {
+        // Every delete of a batch looks at what the batch has edited before.
+        let bytes = self.op(ty, id).and_then(|op| op.body().map(|body| body.text().len())).unwrap_or_default();
+        self.charge(ty, id, bytes)?;
         match self.fields(ty, id) {
             Err(EditError::NotFound { .. } | EditError::Decommissioned(_)) => Ok(None),
             fields => fields.map(Some),

@@ -23,18 +23,32 @@ pub(super) enum Node<'a, T> {
     List(Vec<Self>),
 }
 
+/// Items that no patch sets, before those that patches set, in all lists of one component. Helm fills such gaps with nulls, so ten
+/// bytes of a path would ask for half a megabyte of every answer.
+const GAPS: usize = 16;
+
 /// Puts values at the ends of their paths.
 pub(super) fn grow<'a, T>(patches: impl Iterator<Item = (&'a str, Node<'a, T>)>) -> Result<Members<'a, T>, PatchError> {
     let (mut members, mut steps) = (Members::default(), Vec::new());
-    // A path of ten bytes can ask for a list of 65,536 items.
-    let mut left = ELEMENTS;
+    let (mut left, mut indexes) = (ELEMENTS, 0);
+    let mut widest = ("", 0);
     for (key, value) in patches {
         let refuse = |rule| PatchError { key: key.to_owned(), rule };
         path::parse(key, &mut steps).map_err(refuse)?;
+        indexes += steps.iter().filter(|step| matches!(step, Step::Index(_))).count();
+        let before = left;
         let mut steps = steps.drain(..);
         if let Some(Step::Key(root)) = steps.next() {
             *reach(member(&mut members, root), steps, &mut left).map_err(refuse)? = value;
         }
+        if before - left > widest.1 {
+            widest = (key, before - left);
+        }
+    }
+    // Each index sets one item at most; whatever lists have grown beyond that is null.
+    if ELEMENTS - left > indexes + GAPS {
+        let rule = "the patches of a component leave at most 16 items of lists without a value";
+        return Err(PatchError { key: widest.0.to_owned(), rule });
     }
     Ok(members)
 }

@@ -8,7 +8,7 @@ use axum::{
     http::{self, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
-use fleet::{Empty, Zipped};
+use fleet::Empty;
 use http_body_util::Full;
 use model::{Document, Id, Kind, ResourceType, Revision, Write};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub(crate) fn send(answer: impl AsRef<[u8]> + Send + 'static) -> http::Response<
 }
 
 /// Sends a checked answer, compressed.
-pub(crate) fn send_zipped(answer: Zipped) -> http::Response<Full<Bytes>> {
+pub(crate) fn send_zipped(answer: impl AsRef<[u8]> + Send + 'static) -> http::Response<Full<Bytes>> {
     const GZIP: HeaderValue = HeaderValue::from_static("gzip");
     let mut response = send(answer);
     response.headers_mut().insert(header::CONTENT_ENCODING, GZIP);

@@ -2,7 +2,10 @@
 
 use axum::{extract::State, response::Response};
 use fleet::{Draft, EditError};
-use model::{Excerpt, FieldError, Id, Map, Patch, Registry, ResourceType, Value, limits::BATCH_WRITES};
+use model::{
+    Excerpt, FieldError, Id, Map, Patch, Registry, ResourceType, Value,
+    limits::{BATCH_WRITES, ERRORS},
+};
 use serde::Deserialize;
 
 use super::{Mutation, answers::wrote};
@@ -57,10 +60,16 @@ pub(crate) async fn batch(
         return Err(Failure::invalid(vec![FieldError::new("/writes", "batch-writes", message)]));
     }
     let outcome = mutation.make(|draft| {
-        let mut failures = Vec::new();
+        let (mut failures, mut told) = (Vec::new(), 0);
         for (at, entry) in batch.writes.iter().enumerate() {
             if let Err(error) = edit(draft, &app.registry, entry) {
-                failures.push((at, Failure::from(error)));
+                let failure = Failure::from(error);
+                told += failure.error_count();
+                failures.push((at, failure));
+            }
+            // An answer tells no more, and others wait for their turn.
+            if told >= ERRORS {
+                break;
             }
         }
         // One failure speaks for itself; several are told together, each with its place in the batch.
@@ -75,9 +84,11 @@ pub(crate) async fn batch(
                 let (_, first) = &failures[0];
                 let same = failures.iter().all(|(_, failure)| failure.code() == first.code());
                 let (status, code) = (first.status(), first.code());
+                let more = if told >= ERRORS { "at least " } else { "" };
                 let errors = failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect();
-                let alike =
-                    |errors| Failure::new(status, code, format!("{count} writes cannot be made")).with_errors(errors);
+                let alike = |errors| {
+                    Failure::new(status, code, format!("{more}{count} writes cannot be made")).with_errors(errors)
+                };
                 Err(if same { alike(errors) } else { Failure::invalid(errors) })
             }
         }

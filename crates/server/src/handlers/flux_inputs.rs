@@ -37,8 +37,8 @@ pub(crate) async fn flux_inputs(
     cluster.polls.count(ty, now);
     app.former_polls.note(cluster, &dns, now);
     Ok(match poll_answer(&fleet, cluster, ty, empty, Encoding::asked(&headers))? {
-        Packed::Plain(answer) => send(answer),
-        Packed::Zipped(answer) => send_zipped(answer),
+        Packed::Plain(answer) => send(app.large_polls.send(answer)?),
+        Packed::Zipped(answer) => send_zipped(app.large_polls.send(answer)?),
     })
 }
 

@@ -1,6 +1,10 @@
 //! No body can end a server, and nothing that it has saved can make it unreadable.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
 
 use model::{Body, Op, Value};
 use serde_json::json;
@@ -370,4 +374,67 @@ fn a_bulk_patch_of_many_values_is_refused_before_its_plan_is_made() {
         let refused = server.patch(&path, &json!({"patches": {"app": {"big": vec![0; 20_000]}}}));
         assert_eq!((refused.status, first_rule(&refused)), (422, json!("bulk-growth")), "{}", refused.body);
     }
+}
+
+/// A path of ten bytes asks for a list of sixty-five thousand nulls in every answer.
+#[test]
+fn an_index_far_beyond_the_end_of_a_list_is_refused() {
+    let server = Server::crud();
+    for keys in [json!({"a[65535]": "1"}), json!({"a[17]": "1"}), json!({"a[9]": "1", "b[9]": "1"})] {
+        let refused = server.patch(CLUSTER, &json!({"patches": {"podinfo": keys}}));
+        assert_eq!((refused.status, first_rule(&refused)), (422, json!("invalid-patch")), "{}", refused.body);
+        let refused = server.patch("/clusters?all=true", &json!({"patches": {"podinfo": keys}}));
+        assert_eq!((refused.status, first_rule(&refused)), (422, json!("invalid-patch")), "{}", refused.body);
+    }
+    let dense: Vec<_> = (0..300).map(|at| format!("\"a[{at}].name\":\"x\"")).collect();
+    let dense: Value = serde_json::from_str(&format!("{{{}}}", dense.join(","))).unwrap();
+    assert_eq!(server.patch(CLUSTER, &json!({"patches": {"podinfo": dense}})).status, 200);
+}
+
+/// One answer tells a hundred broken rules, so millions need not be put into words.
+#[test]
+fn a_change_that_breaks_rules_everywhere_is_refused_in_few_words() {
+    let clusters: Vec<_> = (0..400)
+        .map(|at| {
+            json!({
+                "id": format!("c{at}"), "cluster_name": format!("c{at}"), "cluster_dns": format!("c{at}.example"),
+                "environment": "dev", "platform_components": [{"id": "app"}],
+            })
+        })
+        .collect();
+    let component = json!({"id": "app", "component_path": "p", "oci_url": "oci://registry.example/p"});
+    let server = Server::crud_with(&json!({"platform_components": [component], "clusters": clusters}));
+    let missing: Vec<_> = (0..90).map(|at| format!("q{at}")).collect();
+    let refused = server.patch("/platform_components/app", &json!({"depends_on": missing}));
+    assert_eq!((refused.status, refused.json()["errors"].as_array().map(Vec::len)), (422, Some(100)));
+    assert_eq!(refused.json()["detail"], json!("more than 1000 rules would be broken"), "{}", refused.body);
+
+    // A batch ends where its answer does.
+    let delete = json!({"op": "delete", "kind": "platform_component", "id": "app"});
+    let refused = server.post("/batch", &json!({"writes": vec![delete; 500]}));
+    let told = refused.json();
+    assert_eq!((refused.status, &told["code"]), (409, &json!("referenced")), "{}", refused.body);
+    assert_eq!(told["errors"].as_array().map(Vec::len), Some(100));
+    let places: Vec<_> = told["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
+    assert!(places.iter().all(|place| *place == json!("/writes/0")), "{places:?}");
+}
+
+#[test]
+fn a_media_type_that_is_no_text_is_refused_and_a_method_is_cut_in_the_log() {
+    let server = Server::crud();
+    let raw = |text: &[u8]| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(text).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let head =
+        "PATCH /namespaces/podinfo HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer write-token\r\n";
+    let mut request = format!("{head}content-length: 2\r\ncontent-type: ").into_bytes();
+    request.extend(b"\xff\xff\r\n\r\n{}");
+    assert!(raw(&request).starts_with("HTTP/1.1 415 "));
+    let long = format!("{} / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "A".repeat(15_000));
+    assert!(raw(long.as_bytes()).starts_with("HTTP/1.1 401 "));
+    assert!(server.log().lines().all(|line| line.len() < 2_000), "{}", server.log());
 }

@@ -174,16 +174,18 @@ fn who_does_not_take_large_answers_keeps_others_from_no_small_one() {
 /// What a handler has ready as a whole is bounded like what is sent in parts.
 #[test]
 fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
-    let text = "x".repeat(300);
+    // More than the sockets of both sides hold.
+    let patches: Value =
+        (0..13).map(|at| (format!("k{at}.{}", "x".repeat(500)), json!("1"))).collect::<model::Map>().into();
     let cluster = |at: usize| {
         json!({
             "id": format!("c{at}"), "cluster_name": format!("c{at}"), "cluster_dns": format!("c{at}.example"),
-            "environment": "dev", "platform_components": [{"id": "app"}], "patches": {"app": {"a.b": text}},
+            "environment": "dev", "platform_components": [{"id": "app"}], "patches": {"app": patches},
         })
     };
     let server = Server::crud_with(&json!({
         "platform_components": [{"id": "app", "component_path": "p", "oci_url": "oci://registry.example/p"}],
-        "clusters": (0..1_500).map(cluster).collect::<Vec<_>>(),
+        "clusters": (0..800).map(cluster).collect::<Vec<_>>(),
     }));
     let slow: Vec<_> = (0..16).map(|_| ask(&server, "/problems?limit=10000")).collect();
     for stream in &slow {
@@ -198,7 +200,7 @@ fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
     assert_eq!(server.poll("c7.example", "platform-components").status, 200);
     drop(slow);
     server.wait_until("the slots are free", || server.get("/problems?limit=10000").status == 200);
-    assert_eq!(server.get("/problems?limit=10000").json().as_array().map(Vec::len), Some(1_500));
+    assert_eq!(server.get("/problems?limit=10000").json().as_array().map(Vec::len), Some(10_000));
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! How much memory the large answers to polls take while they are sent.
+//!
+//! An answer may have 900 KiB, and a client that does not read holds it for as long as the connection lasts. Each poll by itself
+//! has no limit, but all large answers together have one: whoever comes beyond it gets 503 and a time to come back, which deletes
+//! nothing. Answers of usual size are not counted.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::http::{StatusCode, header::RETRY_AFTER};
+
+use crate::failure::Failure;
+
+/// Larger answers are counted.
+const LARGE: usize = 64 * 1024;
+
+/// The bytes that large answers may have together.
+const MOST: usize = 128 * 1024 * 1024;
+
+/// The large answers that are being sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LargePolls(Arc<AtomicUsize>);
+
+/// An answer that is being sent.
+#[derive(Debug)]
+pub struct Sending<A> {
+    answer: A,
+    _share: Option<Share>,
+}
+
+/// The bytes of one large answer, until they are sent or the connection is gone.
+#[derive(Debug)]
+struct Share {
+    bytes: usize,
+    all: LargePolls,
+}
+
+impl LargePolls {
+    /// Takes an answer in, unless too many large ones are on their way.
+    pub(crate) fn send<A: AsRef<[u8]>>(&self, answer: A) -> Result<Sending<A>, Failure> {
+        let bytes = answer.as_ref().len();
+        if bytes <= LARGE {
+            return Ok(Sending { answer, _share: None });
+        }
+        let share = Share { bytes, all: self.clone() };
+        if self.0.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST {
+            // Dropping the share gives its bytes back.
+            let detail = "too many large answers are being sent; clusters keep what they have and ask again";
+            let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
+            return Err(failure.with_header(RETRY_AFTER, Failure::RETRY));
+        }
+        Ok(Sending { answer, _share: Some(share) })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<A: AsRef<[u8]>> AsRef<[u8]> for Sending<A> {
+    fn as_ref(&self) -> &[u8] {
+        self.answer.as_ref()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_answers_have_one_bound_and_small_ones_none() {
+        let polls = LargePolls::default();
+        let answer = |bytes: usize| vec![b'x'; bytes];
+        let mut sent: Vec<_> = (0..128).map(|_| polls.send(answer(1024 * 1024)).unwrap()).collect();
+        let refused = polls.send(answer(LARGE + 1)).unwrap_err();
+        assert_eq!((refused.status().as_u16(), refused.code()), (503, "busy"));
+        assert!(polls.send(answer(LARGE)).is_ok());
+        sent.pop();
+        assert!(polls.send(answer(LARGE + 1)).is_ok(), "one was sent");
+    }
+}
