@@ -63,6 +63,9 @@ const MAX_INDENT: usize = 1_000;
 /// Bytes of what all aliases of a file stand for: their texts, and [`VALUE_BYTES`] for each value.
 const ALIASED_BYTES: usize = 16 * 1024 * 1024;
 
+/// Bytes of the pointers to all values of a document. A seed of 10,000 clusters has 100 MB of them.
+const POINTER_BYTES: usize = 256 * 1024 * 1024;
+
 /// About what a value takes in memory beside its text.
 const VALUE_BYTES: usize = 128;
 
@@ -91,9 +94,9 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
     let documents = MarkedYaml::load_from_str(text)
         .map_err(|error| YamlError { line: error.marker().line(), message: error.info().to_owned() })?;
     let located = |document| {
-        let mut lines = BTreeMap::new();
+        let mut lines = Lines::default();
         let value = convert(document, "", DEPTH + WRAPPERS, &mut lines)?;
-        Ok(Located { value, lines })
+        Ok(Located { value, lines: lines.by_pointer })
     };
     documents.iter().map(located).collect()
 }
@@ -134,17 +137,39 @@ fn check_aliases(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
+/// Where each value of a document is, by its pointer.
+#[derive(Default)]
+struct Lines {
+    by_pointer: BTreeMap<String, usize>,
+    bytes: usize,
+}
+
+impl Lines {
+    /// Notes the first line that is said for a pointer. A long name before a long list is repeated for every item of it.
+    fn note(&mut self, pointer: &str, line: usize) -> Result<(), &'static str> {
+        if self.by_pointer.contains_key(pointer) {
+            return Ok(());
+        }
+        self.bytes += pointer.len();
+        if self.bytes > POINTER_BYTES {
+            return Err("the names in this file are too long for so many values");
+        }
+        self.by_pointer.insert(pointer.to_owned(), line);
+        Ok(())
+    }
+}
+
 /// The value of a node with at most so many levels.
 fn convert(
     node: &MarkedYaml<'_>,
     pointer: &str,
     levels: usize,
-    lines: &mut BTreeMap<String, usize>,
+    lines: &mut Lines,
 ) -> Result<Value, YamlError> {
     let line = node.span.start.line();
     let refuse = |message: &str| YamlError { line, message: message.to_owned() };
     let inner = || levels.checked_sub(1).ok_or_else(|| refuse("this is nested too deeply"));
-    lines.entry(pointer.to_owned()).or_insert(line);
+    lines.note(pointer, line).map_err(refuse)?;
     Ok(match &node.data {
         YamlData::Value(scalar) => match scalar {
             Scalar::Null => Value::Null,
@@ -179,7 +204,7 @@ fn convert(
                 }
                 let pointer = child(pointer, name);
                 // A mapping's value may start on the next line; its key is what people look for.
-                lines.insert(pointer.clone(), key.span.start.line());
+                lines.note(&pointer, key.span.start.line()).map_err(refuse)?;
                 map.insert(name.to_string(), convert(value, &pointer, levels, lines)?);
             }
             Value::Object(map)
@@ -288,6 +313,12 @@ mod tests {
         let text = format!("a0: &a0 [x, x]\n{}", (1..7).map(line).collect::<String>());
         let error = read(&text).unwrap_err();
         assert!(error.message.contains("aliases"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_long_name_before_many_values_is_bounded() {
+        let text = format!("? {}\n: [{}1]\n", "k".repeat(20_000), "1,".repeat(20_000));
+        assert!(read(&text).unwrap_err().message.contains("names in this file are too long"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! What is forgotten never comes back, and a clock can jump. So the age of a change is counted up to the newest change from before this
 //! server's start, plus the time for which the server has run, which no clock setting moves; or up to the clock, where that says
-//! earlier. What the server itself has written says nothing: it is from the same clock. A clock that jumps ahead forgets nothing. What is refused for that: a log that had no change
+//! earlier. What the server itself has written says nothing: it is from the same clock. A clock that jumps ahead forgets
+//! nothing by itself: a change would have to be written with it, and a server started. What is refused for that: a log that had no change
 //! for long keeps its history for as much longer, until a server starts after the next change.
 
 use std::{sync::Arc, time::Duration};

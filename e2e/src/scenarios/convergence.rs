@@ -265,6 +265,8 @@ fn added_type(world: &mut World) {
     world.resources = None;
     world.kill_api();
     world.start_api();
+    // Until somebody accepts that it is gone, nothing is changed on a server without its file.
+    world.change(&["types", "accept", "--yes"]);
     world.bootstrap();
     let both = "resourceset,resourcesetinputprovider";
     world.kubectl().run(&["-n", "flux-system", "delete", both, "network-policies"]);
