@@ -160,12 +160,7 @@ impl Lines {
 }
 
 /// The value of a node with at most so many levels.
-fn convert(
-    node: &MarkedYaml<'_>,
-    pointer: &str,
-    levels: usize,
-    lines: &mut Lines,
-) -> Result<Value, YamlError> {
+fn convert(node: &MarkedYaml<'_>, pointer: &str, levels: usize, lines: &mut Lines) -> Result<Value, YamlError> {
     let line = node.span.start.line();
     let refuse = |message: &str| YamlError { line, message: message.to_owned() };
     let inner = || levels.checked_sub(1).ok_or_else(|| refuse("this is nested too deeply"));

@@ -48,7 +48,11 @@ fn renamed(world: &mut World) {
         });
         world.change(&["cluster", "release-dns", CLUSTER, DNS, "--yes"]);
         world.say("now the old name is free, and another cluster may have it");
-        world.change(&HEIR);
+        // Whoever might still poll under it would lose everything, so the plan says so and somebody has to agree.
+        let unasked = world.attempt(&HEIR);
+        let words = String::from_utf8_lossy(&unasked.stderr).into_owned();
+        assert!(!unasked.status.success() && words.contains("-podinfo"), "{words}");
+        world.change(&[&HEIR[..], &["--yes"]].concat());
         recover(world);
     });
     world.change(&["cluster", "delete", "heir", "--yes"]);
