@@ -191,13 +191,12 @@ impl Snapshot {
         Ok(texts)
     }
 
-    /// A list of a cluster with references that may be those of a type whose own list is empty: one that no type reads, or one
-    /// that this type was the last to read, and that only a type reads which is not served.
-    fn unread_list<'a>(&'a self, cluster: &'a Cluster, ty: &ResourceType) -> Option<&'a str> {
+    /// A list of a cluster with references that may be those of a type whose own list is empty: one that no type reads. A type that
+    /// is not served reads none, unless it is recorded to: then it is this server's file that is wrong.
+    fn unread_list<'a>(&'a self, cluster: &'a Cluster) -> Option<&'a str> {
         let types = self.types();
-        let was_last_read_by_it = |list: &str| types.of_list(list).is_some_and(|record| record.kind == ty.kind);
         let unserved = self.registry().definitions().filter(|other| !types.serves(other.position));
-        let mut taken = unserved.filter(|it| cluster.list(it.position).len() > 0 && was_last_read_by_it(&it.list));
+        let mut taken = unserved.filter(|it| cluster.list(it.position).len() > 0 && !types.are_read_from(&it.list));
         let unread = cluster.unread_lists().first().map(String::as_str);
         unread.or_else(|| taken.next().map(|other| other.list.as_str()))
     }
@@ -222,7 +221,7 @@ impl Snapshot {
         // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
         // could be such a mistake is served.
         if count == 0
-            && let Some(list) = self.unread_list(cluster, ty)
+            && let Some(list) = self.unread_list(cluster)
         {
             return Err(Refusal::UnreadList(list.to_owned()));
         }

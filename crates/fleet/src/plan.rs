@@ -224,7 +224,7 @@ pub(crate) fn own_plan((before, known_ty): Answering<'_>, (after, ty): Answering
             continue;
         };
         match (Rendered::of(known_ty, known), Rendered::of(ty, input)) {
-            _ if known == input => {}
+            _ if known == input && known_ty.kind == ty.kind => {}
             (old, new) if old == new && known_ty.kind == ty.kind => {
                 plan.changed.extend(differ(known, input).then(|| id.clone()));
             }

@@ -50,6 +50,11 @@ impl Types {
         &self.undeclared
     }
 
+    /// Whether a type that is in force is recorded to read a list.
+    pub(crate) fn are_read_from(&self, list: &str) -> bool {
+        self.records_in_force().any(|record| record.list == list)
+    }
+
     /// The record of the type that is, or was the last to be, served from a list.
     pub(crate) fn of_list(&self, list: &str) -> Option<&TypeRecord> {
         self.documents.values().map(|entry| &entry.1).find(|record| record.has_list(list))
@@ -218,15 +223,18 @@ impl Draft<'_> {
 fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<InputPlan> {
     let was = last_type(before, path);
     let is = next.registry().by_path(path);
-    let is_answered = |ty: &&ResourceType| next.cluster(id).is_some_and(|it| next.input_texts(it, ty).is_ok());
-    if let (Some(was), Some(is)) = (was, is.filter(is_answered)) {
+    let answers =
+        |fleet: &Snapshot, ty: &ResourceType| fleet.cluster(id).is_some_and(|it| fleet.input_texts(it, ty).is_ok());
+    if let (Some(was), Some(is)) = (was, is.filter(|is| answers(next, is))) {
         return input_plan((before, was), (next, is), id);
     }
-    // An error status deletes nothing, but the next answer on this path does. The plan of the change that brings it counts what
-    // the cluster's lists still name; what they name no longer is counted here, since no later plan knows of it.
+    // An error status deletes nothing, but the next answer on this path does, and by then the lists, kinds and definitions that
+    // made the last one may be another type's. So all of it is counted now, once.
     let mut removed = held_on_path(before, was, id, path);
-    let counted_later = held_on_path(next, last_type(next, path), id, path);
-    removed.retain(|id| !counted_later.contains(id));
+    if !was.is_some_and(|was| answers(before, was)) {
+        let known_later = held_on_path(next, last_type(next, path), id, path);
+        removed.retain(|id| !known_later.contains(id));
+    }
     let removed: Vec<_> = removed.into_iter().collect();
     (!removed.is_empty()).then(|| InputPlan { removed, ..InputPlan::default() })
 }

@@ -383,6 +383,7 @@ schema:
             ("provider: {type: string}", "a name that inputs need for themselves"),
             ("tier: {type: string}", "gives that name to an object"),
             ("enabled: {type: integer}", "is a boolean"),
+            ("note: {type: string}}\n          additionalProperties: true\n          x-note: {", "name all their fields"),
             ("enabled: {type: boolean, nullable: true, default: null}", "null is no default"),
         ] {
             let error = with_reference(field).unwrap_err();
@@ -404,6 +405,15 @@ schema:
                 "kind: a\napiVersion: v1\nschema:\n  type: array\n  items: {properties: {}}\n".to_owned(),
             ),
             ("no properties", "kind: a\napiVersion: v1\nschema:\n  type: object\n".to_owned()),
+            (
+                "unnamed fields",
+                NETWORK_POLICY.replace("  required: [id", "  additionalProperties: true\n  required: [id"),
+            ),
+            (
+                "fields by pattern",
+                NETWORK_POLICY
+                    .replace("  required: [id", "  patternProperties: {\"^n\": {type: boolean}}\n  required: [id"),
+            ),
             ("id with a default", NETWORK_POLICY.replace("id: {type: string}", "id: {type: string, default: x}")),
             (
                 "null by default",

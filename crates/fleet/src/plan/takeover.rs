@@ -70,7 +70,7 @@ impl PreviousOwner<'_> {
         // What it was given since the release, nobody under the name has.
         let had = paths(before.0, known_ty).filter_map(|path| remembered.get(path)).flatten();
         let is_lost = |id: &Id, was: &str| match was {
-            UNKNOWN => rendered(id) == Rendered::Nothing || of_its_answer.contains(id),
+            UNKNOWN => true,
             was => was != rendered(id).name(ty),
         };
         had.filter(|(id, was)| is_lost(id, was)).map(|(id, _)| id.clone()).collect()

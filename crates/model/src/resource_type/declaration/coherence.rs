@@ -37,11 +37,29 @@ pub(super) fn check_reference(declaration: &Declaration, reference: &Value) -> R
             return Err(refuse(&nest.name, "the type's x-flux.nest gives that name to an object"));
         }
     }
+    if let Some(keyword) = open_keyword(reference) {
+        let list = &declaration.list;
+        let rule =
+            format!("references in the list \"{list}\" of a cluster name all their fields, so they have no {keyword}");
+        return Err(Refusal::new(at(), rule));
+    }
     properties().try_for_each(|(name, field)| value_rule(name, field).map_or(Ok(()), |rule| Err(refuse(name, rule))))
+}
+
+/// The keyword by which a schema lets in fields that it does not name, so that nobody knows what they do to a template.
+fn open_keyword(schema: &Value) -> Option<&'static str> {
+    let is_open = schema.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false));
+    let has_patterns = schema.get("patternProperties").is_some();
+    is_open.then_some("additionalProperties").or(has_patterns.then_some("patternProperties"))
 }
 
 /// The values that fields may have by default, and the type of the one field that every template looks at.
 fn check_values(declaration: &Declaration) -> Result<(), Refusal> {
+    if let Some(keyword) = open_keyword(&declaration.schema) {
+        let rule =
+            "a document names all its fields: what it does not name may be a name that inputs need for themselves";
+        return Err(Refusal::new(child(&declaration.schema_pointer, keyword), rule));
+    }
     let properties = declaration.schema["properties"].as_object().into_iter().flatten();
     let mut broken = properties.filter_map(|(name, field)| Some((name, value_rule(name, field)?)));
     broken.next().map_or(Ok(()), |(name, rule)| {

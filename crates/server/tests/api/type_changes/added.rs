@@ -1,6 +1,6 @@
 //! Resource types that a file adds: they come without being asked for, and go, or take what another one had, only by acceptance.
 
-use std::{fs, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use model::Value;
 use serde_json::json;
@@ -207,7 +207,7 @@ fn the_path_that_a_type_left_is_taken_over_only_by_acceptance_and_its_plan_says_
     let (folder, _) = fleet_with_policies();
     let moved = policy(&folder, "moved", "network_policy", "path: policies", "");
     let server = start(&folder, Some(&moved));
-    accept_all(&server, "");
+    accept_all(&server, "&allow_removals=2");
     assert_eq!((policies(&server).0, server.poll(DNS, "policies").status), (404, 200));
     stop(server);
     let text = "kind: successor\napiVersion: v1\nschema: {type: object, x-flux: {path: network-policies}, properties: {id: {type: string}}}\n";
@@ -237,7 +237,7 @@ fn references_in_a_list_that_no_type_reads_any_more_are_removed_when_the_list_go
         "",
     );
     let server = start(&folder, Some(&moved));
-    accept_all(&server, "");
+    accept_all(&server, "&allow_removals=2");
     assert_eq!(policies(&server), (500, json!("unread-list")));
     for (patch, removed) in [
         (json!({"network_policies": null}), json!(["allow", "deny"])),
@@ -260,7 +260,7 @@ fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
     let words = "list: others, path: network-policies, plural: network_policies";
     let moved = policy(&folder, "moved", "network_policy", words, "");
     let server = start(&folder, Some(&moved));
-    accept_all(&server, "");
+    accept_all(&server, "&allow_removals=2");
     assert_eq!(policies(&server), (500, json!("unread-list")));
     stop(server);
     let text = "kind: successor\napiVersion: v1\nschema: {type: object, x-flux: {list: network_policies}, properties: {id: {type: string}}}\n";
@@ -281,18 +281,87 @@ fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
     }
 }
 
+/// The file of a type with a list and a path of its own.
+fn write_type(directory: &Path, kind: &str, list: &str, path: &str) {
+    let text = format!(
+        "kind: {kind}\napiVersion: v1\nschema: {{type: object, x-flux: {{list: {list}, path: {path}}}, properties: {{id: {{type: string}}}}}}\n"
+    );
+    fs::write(directory.join(format!("{kind}.yaml")), text).unwrap();
+}
+
+/// An answer that is refused since a type went stays refused, whatever files a server is started with.
+#[test]
+fn a_file_that_nobody_accepted_does_not_read_the_list_of_a_type_that_is_gone() {
+    let folder = fleet_on_disk();
+    let directory = folder.path().join("gone");
+    fs::create_dir_all(&directory).unwrap();
+    write_type(&directory, "alpha", "la", "alphas");
+    write_type(&directory, "beta", "lb", "pa");
+    let server = start(&folder, directory.to_str());
+    server.wait_until("it is recorded", || server.get("/types/changes").json()["changes"] == json!([]));
+    for path in ["alphas", "betas"] {
+        assert_eq!(server.post(&format!("/{path}"), &json!({"id": "s"})).status, 201);
+    }
+    let lists = json!({"lb": [{"id": "s"}], "deletion_protection": true});
+    assert_eq!(merge(&server, "", &lists).status, 200);
+    stop(server);
+    fs::remove_file(directory.join("beta.yaml")).unwrap();
+    write_type(&directory, "alpha", "la", "pa");
+    let server = start(&folder, directory.to_str());
+    let plan = server.get("/types/changes").json()["plan"].clone();
+    assert_eq!(plan["clusters"][0]["inputs"]["pa"]["removed"], json!(["s"]), "{plan}");
+    assert_eq!(plan["refused"]["removed"], json!(1), "{plan}");
+    accept_all(&server, "&allow_removals=1");
+    stop(server);
+    write_type(&directory, "delta", "lb", "pd");
+    for mode in ["crud", "read-only"] {
+        let server =
+            Server::start_in(folder.clone(), &[("API_MODE", mode), ("RESOURCES_DIR", directory.to_str().unwrap())]);
+        for path in ["pa", "pa?empty=explicit"] {
+            let answer = server.poll(DNS, path);
+            assert_eq!(
+                (answer.status, &answer.json()["code"]),
+                (500, &json!("unread-list")),
+                "{mode}: {}",
+                answer.body
+            );
+        }
+        stop(server);
+    }
+}
+
+/// Two types may say the same of an id: Flux makes other objects all the same.
+#[test]
+fn an_input_of_another_type_is_another_input_though_it_reads_alike() {
+    let folder = fleet_on_disk();
+    let directory = folder.path().join("alike");
+    fs::create_dir_all(&directory).unwrap();
+    write_type(&directory, "alpha", "la", "pa");
+    write_type(&directory, "beta", "lb", "pb");
+    let server = start(&folder, directory.to_str());
+    server.wait_until("it is recorded", || server.get("/types/changes").json()["changes"] == json!([]));
+    for path in ["alphas", "betas"] {
+        assert_eq!(server.post(&format!("/{path}"), &json!({"id": "s"})).status, 201);
+    }
+    assert_eq!(merge(&server, "", &json!({"la": [{"id": "s"}], "lb": [{"id": "s"}]})).status, 200);
+    stop(server);
+    write_type(&directory, "alpha", "la", "pb");
+    write_type(&directory, "beta", "lb", "pa");
+    let server = start(&folder, directory.to_str());
+    let plan = server.get("/types/changes").json()["plan"].clone();
+    for path in ["pa", "pb"] {
+        let inputs = &plan["clusters"][0]["inputs"][path];
+        assert_eq!((&inputs["removed"], &inputs["added"]), (&json!(["s"]), &json!(["s"])), "{plan}");
+    }
+}
+
 /// One list that no type reads makes other answers refused too; what they bring down later counts when that is accepted.
 #[test]
 fn an_answer_that_is_refused_for_another_list_counts_what_it_forgets() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("three");
     fs::create_dir_all(&directory).unwrap();
-    let write = |kind: &str, list: &str| {
-        let text = format!(
-            "kind: {kind}\napiVersion: v1\nschema: {{type: object, x-flux: {{list: {list}, path: {kind}s}}, properties: {{id: {{type: string}}}}}}\n"
-        );
-        fs::write(directory.join(format!("{kind}.yaml")), text).unwrap();
-    };
+    let write = |kind: &str, list: &str| write_type(&directory, kind, list, &format!("{kind}s"));
     for (kind, list) in [("alpha", "la"), ("gamma", "lb"), ("zeta", "lc")] {
         write(kind, list);
     }
