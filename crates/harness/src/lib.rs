@@ -4,16 +4,15 @@
 #![allow(clippy::missing_panics_doc, clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
-    fmt::Write as _,
-    io::{BufRead as _, BufReader},
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, OnceLock, mpsc},
+    process::{Child, Command, ExitStatus},
+    sync::{Arc, OnceLock},
     thread,
     time::{Duration, Instant},
 };
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 mod disk;
 mod guardian;
@@ -58,7 +57,8 @@ pub struct Running {
     pub folder: Arc<TempDir>,
     process: Child,
     address: String,
-    log: Arc<Mutex<String>>,
+    /// A file and no pipe: what a server has logged before it answered is there once the answer is.
+    log: NamedTempFile,
 }
 
 impl Running {
@@ -66,24 +66,20 @@ impl Running {
     #[must_use]
     pub fn launch(binary: &Path, folder: Arc<TempDir>, settings: &[(&str, &str)]) -> Self {
         let mut command = command(binary, folder.path());
-        let mut process = command.envs(settings.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let log = Arc::new(Mutex::new(String::new()));
-        let (found, address) = mpsc::channel();
-        thread::spawn({
-            let log = log.clone();
-            move || {
-                for line in lines.map_while(Result::ok) {
-                    if let Some((_, address)) = line.split_once("listening address=") {
-                        let _ = found.send(address.split(' ').next().unwrap().to_owned());
-                    }
-                    writeln!(log.lock().unwrap(), "{line}").unwrap();
-                }
-            }
+        let log = NamedTempFile::new().unwrap();
+        let process = command.envs(settings.iter().copied()).stderr(log.reopen().unwrap()).spawn().unwrap();
+        let mut server = Self { folder, process, address: String::new(), log };
+        eventually("it listens", &mut || {
+            let (ended, log) = (server.process.try_wait().unwrap(), server.log());
+            let line = log.split_once("listening address=").map(|(_, rest)| rest);
+            let address = line.and_then(|line| Some(line.split_once(' ')?.0.to_owned()));
+            assert!(address.is_some() || ended.is_none(), "it does not listen: {log}");
+            address.is_some_and(|address| {
+                server.address = address;
+                true
+            })
         });
-        let address =
-            address.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen: {}", log.lock().unwrap()));
-        Self { folder, process, address, log }
+        server
     }
 
     /// Host and port.
@@ -95,7 +91,7 @@ impl Running {
     /// What it has logged so far.
     #[must_use]
     pub fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        String::from_utf8_lossy(&fs::read(self.log.path()).unwrap()).into_owned()
     }
 
     /// Its process.

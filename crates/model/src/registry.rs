@@ -383,7 +383,10 @@ schema:
             ("provider: {type: string}", "a name that inputs need for themselves"),
             ("tier: {type: string}", "gives that name to an object"),
             ("enabled: {type: integer}", "is a boolean"),
-            ("note: {type: string}}\n          additionalProperties: true\n          x-note: {", "name all their fields"),
+            (
+                "note: {type: string}}\n          additionalProperties: true\n          x-note: {",
+                "name all their fields",
+            ),
             ("enabled: {type: boolean, nullable: true, default: null}", "null is no default"),
         ] {
             let error = with_reference(field).unwrap_err();
