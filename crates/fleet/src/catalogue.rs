@@ -12,6 +12,7 @@ use roaring::RoaringBitmap;
 
 use crate::{
     Definition,
+    cycles::Cycles,
     slots::{Place, Slots},
 };
 
@@ -38,8 +39,9 @@ pub(crate) struct Catalogue {
     defined: usize,
     /// How long their plain inputs are together.
     plain_len: usize,
-    /// Whether definitions depend on one another in a circle.
-    pub(crate) circular: bool,
+    /// The cycles in which definitions depend on one another, by their places; those of the definitions when they were last
+    /// looked for, which is once for every change of who depends on whom.
+    cycles: Arc<Cycles>,
     /// Changes with everything here that answers are made of.
     pub(crate) version: Version,
 }
@@ -61,7 +63,7 @@ impl Default for Catalogue {
             entries: Slots::default(),
             defined: 0,
             plain_len: 0,
-            circular: false,
+            cycles: Arc::default(),
             version: Version::new(),
         }
     }
@@ -74,6 +76,10 @@ impl Catalogue {
 
     pub(crate) fn find(&self, id: &str) -> Option<&Entry> {
         self.at(self.find_place(id)?)
+    }
+
+    pub(crate) fn definition_at(&self, place: Place) -> Option<&Definition> {
+        self.at(place)?.definition.as_deref()
     }
 
     /// The place of an id, if it has one.
@@ -94,7 +100,7 @@ impl Catalogue {
 
     /// All definitions, in the order of their ids.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Definition> {
-        self.places.values().filter_map(|place| self.at(*place)?.definition.as_deref())
+        self.places.values().filter_map(|place| self.definition_at(*place))
     }
 
     /// The place of an id, which is made if it is not there.
@@ -131,6 +137,24 @@ impl Catalogue {
         }
         self.tidy(place);
         before
+    }
+
+    /// Looks for the cycles in which definitions depend on one another.
+    pub(crate) fn find_cycles(&mut self) {
+        let mut edges = vec![Vec::new(); self.entries.len()];
+        for (place, definition) in self.places.values().filter_map(|place| Some((*place, self.definition_at(*place)?)))
+        {
+            let on = definition.depends_on.iter().filter_map(|on| Some(self.find_place(&on.id)? as usize));
+            edges[place as usize] = on.collect();
+        }
+        self.cycles = Arc::new(Cycles::find(&edges));
+    }
+
+    /// Whether one definition depends on another that, directly or through others, depends on it in turn.
+    pub(crate) fn is_in_cycle(&self, id: &str, on: &str) -> bool {
+        // As a rule there is none, and nothing is looked up.
+        let is_part = |(from, to): (Place, Place)| self.cycles.contain(from as usize, to as usize);
+        !self.cycles.is_empty() && self.find_place(id).zip(self.find_place(on)).is_some_and(is_part)
     }
 
     /// Notes that a cluster names what is at a place, or does so no longer.

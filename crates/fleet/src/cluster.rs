@@ -124,6 +124,14 @@ impl Cluster {
         self.list(position).map(|(place, _)| place)
     }
 
+    /// The places of the definitions that it wants of a type, sorted.
+    pub(crate) fn enabled_places(&self, position: usize) -> Vec<Place> {
+        let enabled = self.list(position).filter(|(_, beside)| beside.enabled);
+        let mut places: Vec<_> = enabled.map(|(place, _)| place).collect();
+        places.sort_unstable();
+        places
+    }
+
     /// Asks for all the memory that an answer is gathered from. What is asked for together is waited for once, and what is
     /// asked for when its turn comes is waited for each time.
     pub(crate) fn fetch(&self, ty: &ResourceType) {

@@ -1,5 +1,7 @@
 //! A definition: a document that clusters refer to, read for merging.
 
+use std::collections::BTreeSet;
+
 use model::{Document, ResourceType, Value, prune_nulls};
 
 use crate::{
@@ -20,10 +22,18 @@ pub struct Definition {
     pub(crate) plain: Box<str>,
     /// How much of it the definition says.
     own: usize,
-    /// The ids that must be healthy first.
-    pub(crate) depends_on: Box<[Box<str>]>,
+    /// What must be healthy first, as the definition lists it.
+    pub(crate) depends_on: Box<[Dependency]>,
     /// What Flux makes of it.
     pub(crate) delivery: Delivery,
+}
+
+/// An entry of the list of what must be healthy first.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub(crate) id: Box<str>,
+    /// Whether the same id is in the list before it. Known once, because a poll would compare each entry with all before it.
+    pub(crate) is_repeated: bool,
 }
 
 /// What the input of a type says where nothing is patched, as more members of a JSON object.
@@ -41,7 +51,9 @@ impl Definition {
         }
         prune_nulls(&mut fields);
         let list = ty.ordered_by.as_ref().and_then(|field| fields.get(field)).and_then(Value::as_array);
-        let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect();
+        let mut seen = BTreeSet::new();
+        let dependency = |id: &str| Dependency { id: id.into(), is_repeated: !seen.insert(id.to_owned()) };
+        let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(dependency).collect();
         let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
         let shape = Shape::of(ty, &document.id, &fields);
         let mut plain = String::from("{");

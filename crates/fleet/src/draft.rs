@@ -26,6 +26,7 @@ use crate::{
     cores::beside_polls,
     review::{Objections, check_fields, review},
 };
+use cascade::Dependants;
 use open::{Cost, Open};
 
 /// An edit that cannot be made.
@@ -124,6 +125,8 @@ pub struct Draft<'a> {
     work: usize,
     /// How many broken rules the edits keep.
     broken: usize,
+    /// Who depends on whom in the snapshot, by the type's position; of a type of which something is deleted.
+    dependants: BTreeMap<usize, Dependants<'a>>,
 }
 
 /// What a draft does to a document.
@@ -150,7 +153,8 @@ impl<'a> Draft<'a> {
     /// No edits yet.
     #[must_use]
     pub fn on(fleet: &'a Snapshot) -> Self {
-        Self { fleet, edits: BTreeMap::new(), open: BTreeMap::new(), open_bytes: 0, work: 0, broken: 0 }
+        let (edits, open, dependants) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { fleet, edits, open, open_bytes: 0, work: 0, broken: 0, dependants }
     }
 
     /// The snapshot that is edited.

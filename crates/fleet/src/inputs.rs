@@ -225,8 +225,8 @@ impl Snapshot {
         {
             return Err(Refusal::UnreadList(list.to_owned()));
         }
-        let circular = self.catalogue(ty).is_some_and(|catalogue| catalogue.circular);
-        let order = ty.ordered_by.as_ref().map(|_| Order::new(self, cluster, ty, circular));
+        let catalogue = self.catalogue(ty).filter(|_| ty.ordered_by.is_some());
+        let order = catalogue.map(|catalogue| Order::new(catalogue, cluster, ty));
         let (mut seen, mut defined) = (0, 0);
         for (id, beside, definition) in self.references(cluster, ty) {
             seen += 1;

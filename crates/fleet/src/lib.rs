@@ -12,6 +12,7 @@ mod catalogue;
 mod cluster;
 mod cluster_list;
 mod cores;
+mod cycles;
 mod definition;
 mod draft;
 mod inputs;

@@ -4,11 +4,11 @@
 //! it does not have, cannot order a Helm release after a Kustomization, and does not notice a circle. So a cluster is
 //! served only the dependencies that hold there.
 
-use std::{cell::OnceCell, collections::BTreeSet};
+use std::cell::OnceCell;
 
 use model::{ResourceType, Value};
 
-use crate::{Cluster, Definition, Snapshot, cluster::Beside, slots::Place};
+use crate::{Cluster, Definition, catalogue::Catalogue, cycles::Cycles, slots::Place};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,92 +31,58 @@ impl Delivery {
 
 /// The components of one cluster.
 pub(crate) struct Order<'a> {
-    fleet: &'a Snapshot,
+    catalogue: &'a Catalogue,
     cluster: &'a Cluster,
-    ty: &'a ResourceType,
-    /// Whether there are circles in the catalogue. Few ever have one, and only then it is looked for.
-    circular: bool,
-    /// Which places the cluster's list may have, made when the first dependency is looked for.
-    filter: OnceCell<PlaceFilter>,
-}
-
-/// Tells most places that a list does not have: a bit for each place that it has, by the place's lowest bits. Without it, each
-/// dependency that a cluster lacks would cost a poll a walk over the whole list.
-struct PlaceFilter([u64; 4]);
-
-impl PlaceFilter {
-    fn of(places: impl Iterator<Item = Place>) -> Self {
-        let mut filter = Self([0; 4]);
-        for place in places {
-            let (word, bit) = Self::bit(place);
-            filter.0[word] |= bit;
-        }
-        filter
-    }
-
-    fn may_have(&self, place: Place) -> bool {
-        let (word, bit) = Self::bit(place);
-        self.0[word] & bit != 0
-    }
-
-    fn bit(place: Place) -> (usize, u64) {
-        (place as usize / 64 % 4, 1 << (place % 64))
-    }
+    position: usize,
+    /// The places of the components that the cluster has enabled, sorted. Made when the first dependency is looked for.
+    enabled: OnceCell<Vec<Place>>,
+    /// The cycles between these, by where they are in that list. Made when a dependency is in a cycle of the catalogue, which
+    /// few ever are.
+    cycles: OnceCell<Cycles>,
 }
 
 impl<'a> Order<'a> {
-    pub(crate) fn new(fleet: &'a Snapshot, cluster: &'a Cluster, ty: &'a ResourceType, circular: bool) -> Self {
-        Self { fleet, cluster, ty, circular, filter: OnceCell::new() }
+    pub(crate) fn new(catalogue: &'a Catalogue, cluster: &'a Cluster, ty: &ResourceType) -> Self {
+        Self { catalogue, cluster, position: ty.position, enabled: OnceCell::new(), cycles: OnceCell::new() }
     }
 
     /// What a component must wait for, without what waits for it in turn.
     pub(crate) fn dependencies(&self, of: &'a Definition) -> impl Iterator<Item = &'a str> {
-        self.there(of).filter(|on| !self.circular || !self.waits(on, of.document.id.as_str()))
+        let id = of.document.id.as_str();
+        // A cluster has a part of the catalogue: what is in no cycle there is in none here.
+        self.possible(of)
+            .map(|(_, on)| on)
+            .filter(|on| !self.catalogue.is_in_cycle(id, on) || !self.is_in_cycle(id, on))
     }
 
-    /// What a component depends on and the cluster can wait for, each once.
-    fn there(&self, of: &'a Definition) -> impl Iterator<Item = &'a str> {
-        of.depends_on
-            .iter()
-            .enumerate()
-            .filter(move |(at, on)| {
-                let keeps = |(beside, it): (Beside<'_>, &Definition)| beside.enabled && it.delivery == of.delivery;
-                !of.depends_on[..*at].contains(on) && self.find(on).is_some_and(keeps)
-            })
-            .map(|(_, on)| &**on)
-    }
-
-    fn waits(&self, from: &'a str, to: &str) -> bool {
-        reaches(from, to, |at| {
-            let found = self.find(at).into_iter();
-            found.flat_map(|(_, definition)| self.there(definition)).collect()
+    /// What a component depends on and the cluster can wait for, each once, with where in the list of what is enabled it is.
+    fn possible(&self, of: &'a Definition) -> impl Iterator<Item = (usize, &'a str)> {
+        of.depends_on.iter().filter(|on| !on.is_repeated).filter_map(|on| {
+            let found = self.find(&on.id)?;
+            let definition = self.catalogue.definition_at(self.enabled()[found])?;
+            (definition.delivery == of.delivery).then_some((found, &*on.id))
         })
     }
 
-    /// A component of the cluster, if it is defined.
-    fn find(&self, id: &str) -> Option<(Beside<'a>, &'a Definition)> {
-        let catalogue = self.fleet.catalogue(self.ty)?;
-        let place = catalogue.find_place(id)?;
-        let filter = self.filter.get_or_init(|| PlaceFilter::of(self.cluster.places(self.ty.position)));
-        if !filter.may_have(place) {
-            return None;
-        }
-        let (_, beside) = self.cluster.list(self.ty.position).find(|(it, _)| *it == place)?;
-        Some((beside, catalogue.at(place)?.definition.as_deref()?))
+    /// Where in the list of what is enabled a component is.
+    fn find(&self, id: &str) -> Option<usize> {
+        let place = self.catalogue.find_place(id)?;
+        self.enabled().binary_search(&place).ok()
     }
-}
 
-/// Whether a walk along dependencies comes from one id to another, or begins there.
-pub(crate) fn reaches<'a>(from: &'a str, to: &str, next: impl Fn(&str) -> Vec<&'a str>) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(at) = open.pop() {
-        if at == to {
-            return true;
-        }
-        if seen.insert(at) {
-            open.extend(next(at));
-        }
+    fn enabled(&self) -> &[Place] {
+        self.enabled.get_or_init(|| self.cluster.enabled_places(self.position))
     }
-    false
+
+    /// Whether a component waits for another that waits for it in turn, on this cluster.
+    fn is_in_cycle(&self, id: &str, on: &str) -> bool {
+        let cycles = self.cycles.get_or_init(|| {
+            let edges = |place: &Place| {
+                let of = self.catalogue.definition_at(*place).into_iter();
+                of.flat_map(|of| self.possible(of)).map(|(on, _)| on).collect()
+            };
+            Cycles::find(&self.enabled().iter().map(edges).collect::<Vec<_>>())
+        });
+        self.find(id).zip(self.find(on)).is_some_and(|(from, to)| cycles.contain(from, to))
+    }
 }

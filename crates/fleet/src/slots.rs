@@ -27,6 +27,11 @@ impl<T: Clone> Slots<T> {
         self.items.get_mut(place as usize)?.as_mut()
     }
 
+    /// How many places there are, free or not: each number of one is less.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// Puts an item into a free place.
     pub(crate) fn insert(&mut self, item: T) -> Place {
         if let Some(place) = self.free.pop_back() {

@@ -1,21 +1,30 @@
 //! Who refers to a definition, at a point of a draft, and how they let go of it.
+//!
+//! A batch may delete a whole catalogue. So who depends on whom in the snapshot is found once for all deletes, and what each
+//! of them looks for in the documents that the draft writes counts as work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use model::{Id, Map, ResourceType, Value, limits::COUNTED_ERRORS};
+use foldhash::fast::RandomState;
+use model::{FieldError, Id, Map, Op, ResourceType, Value, limits::COUNTED_ERRORS};
 
 use super::{Draft, EditError};
+use crate::catalogue::Catalogue;
+
+/// By an id, the definitions that depend on it.
+pub(super) type Dependants<'a> = HashMap<&'a str, Vec<&'a Id>, RandomState>;
 
 impl Draft<'_> {
     /// Makes sure that nobody refers to a definition any more: takes the references away, or refuses.
     pub(super) fn release(&mut self, ty: &ResourceType, id: &Id, cascade: bool) -> Result<(), EditError> {
         let Some(clusters) = self.fleet.registry().by_kind(ResourceType::CLUSTER) else { return Ok(()) };
+        self.close_all()?;
         let mut by = Vec::new();
         let mut known: BTreeSet<Id> = self.fleet.referrers(ty, id).cloned().collect();
         if ty.patchable {
             known.extend(self.fleet.patching(id.as_str()).map(|cluster| cluster.id().clone()));
         }
-        for cluster in self.candidates(clusters, known) {
+        for cluster in self.candidates(clusters, known, id)? {
             // Whom an answer does not name is not looked for.
             if by.len() > COUNTED_ERRORS && !cascade {
                 break;
@@ -32,8 +41,8 @@ impl Draft<'_> {
             }
         }
         if let Some(field) = &ty.ordered_by {
-            let all = self.fleet.documents(ty).map(|document| document.id.clone()).collect();
-            for dependant in self.candidates(ty, all) {
+            let known = self.dependants(ty, id);
+            for dependant in self.candidates(ty, known, id)? {
                 let Some(mut fields) = self.fields_if_there(ty, &dependant)? else { continue };
                 if dependant != *id && drop_item(&mut fields, field, |item| item == id.as_str()) {
                     by.push(format!("{}/{dependant}", ty.kind));
@@ -51,22 +60,51 @@ impl Draft<'_> {
     }
 
     /// The fields of a document, if it is in force. One that cannot be read may refer to anything: that is an error.
-    fn fields_if_there(&mut self, ty: &ResourceType, id: &Id) -> Result<Option<Map>, EditError> {
-        // Every delete of a batch looks at what the batch has edited before.
-        let bytes = self.op(ty, id).and_then(|op| op.body().map(|body| body.text().len())).unwrap_or_default();
-        self.charge(ty, id, bytes)?;
+    fn fields_if_there(&self, ty: &ResourceType, id: &Id) -> Result<Option<Map>, EditError> {
         match self.fields(ty, id) {
             Err(EditError::NotFound { .. } | EditError::Decommissioned(_)) => Ok(None),
             fields => fields.map(Some),
         }
     }
 
-    /// Documents of the snapshot, and those that this draft writes.
-    fn candidates(&self, ty: &ResourceType, mut known: BTreeSet<Id>) -> BTreeSet<Id> {
-        known.extend(
-            self.edits.keys().chain(self.open.keys()).filter(|(kind, _)| *kind == ty.kind).map(|(_, id)| id.clone()),
-        );
-        known
+    /// The definitions of the snapshot that depend on an id.
+    fn dependants(&mut self, ty: &ResourceType, id: &Id) -> BTreeSet<Id> {
+        let fleet = self.fleet;
+        let dependants = self.dependants.entry(ty.position).or_insert_with(|| {
+            let mut dependants = Dependants::default();
+            for definition in fleet.catalogue(ty).into_iter().flat_map(Catalogue::definitions) {
+                for on in &definition.depends_on {
+                    dependants.entry(&*on.id).or_default().push(&definition.document.id);
+                }
+            }
+            dependants
+        });
+        dependants.get(id.as_str()).into_iter().flatten().copied().cloned().collect()
+    }
+
+    /// Documents of the snapshot that name an id, and those that this draft writes and that may name it.
+    fn candidates(
+        &mut self,
+        ty: &ResourceType,
+        mut known: BTreeSet<Id>,
+        named: &Id,
+    ) -> Result<BTreeSet<Id>, FieldError> {
+        // To search a text is less work than to read it.
+        const SEARCHED: usize = 8;
+        let mut work = 0;
+        for ((_, id), edit) in self.edits.iter().filter(|((kind, _), _)| *kind == ty.kind) {
+            if let Op::Put(body) = &edit.op {
+                let text = body.text();
+                work += text.len() / SEARCHED;
+                // A name may be escaped.
+                if text.contains(named.as_str()) || text.contains('\\') {
+                    work += text.len();
+                    known.insert(id.clone());
+                }
+            }
+        }
+        self.charge(ty, named, work)?;
+        Ok(known)
     }
 }
 

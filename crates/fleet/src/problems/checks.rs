@@ -3,14 +3,15 @@
 //! Each check either counts or makes texts, depending on who collects its findings. Counting makes no text: a start counts the
 //! problems of every document, and a change those of the documents that it touches.
 
+use std::collections::BTreeSet;
+
 use model::{Document, ResourceType, TypeRecord, Value, yaml};
 
 use super::{Counts, Problem, Rule};
 use crate::{
     Cluster, Definition, Snapshot,
     cluster::{Beside, Patches, no_variables},
-    order::{Delivery, reaches},
-    slots::Place,
+    order::Delivery,
 };
 
 /// Where in a document a problem is, as a JSON pointer, and a sentence.
@@ -138,11 +139,11 @@ fn claim(other: &Cluster, dns: &str) -> String {
 
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut impl Findings) {
-    let twice = cluster.twice(ty.position).is_some();
+    let mut seen = cluster.twice(ty.position).map(|_| BTreeSet::new());
     let mut enabled = None;
     for (at, (id, beside, definition)) in fleet.references(cluster, ty).enumerate() {
         let pointer = || format!("/{}/{at}", ty.list);
-        if twice && fleet.references(cluster, ty).take(at).any(|(before, ..)| before == id) {
+        if seen.as_mut().is_some_and(|seen| !seen.insert(id)) {
             findings.add(Rule::DuplicateReference, || (pointer(), format!("\"{id}\" is in the list twice")));
         }
         let Some(definition) = definition else {
@@ -150,10 +151,10 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             continue;
         };
         if beside.enabled && !definition.depends_on.is_empty() {
-            let enabled = enabled.get_or_insert_with(|| enabled_places(cluster, ty));
+            let enabled = enabled.get_or_insert_with(|| cluster.enabled_places(ty.position));
             let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_place(on));
             let is_enabled = |on: &str| find(on).is_some_and(|place| enabled.binary_search(&place).is_ok());
-            for on in definition.depends_on.iter().filter(|on| !is_enabled(on)) {
+            for on in definition.depends_on.iter().map(|on| &*on.id).filter(|on| !is_enabled(on)) {
                 findings.add(Rule::DependencyNotAssigned, || {
                     (pointer(), format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled"))
                 });
@@ -166,14 +167,6 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             findings.add_all(Rule::InvalidVariable, patches.not_variables, || no_variable_texts(id.as_str(), beside));
         }
     }
-}
-
-/// The definitions of a type that a cluster wants, by their places, sorted.
-fn enabled_places(cluster: &Cluster, ty: &ResourceType) -> Vec<Place> {
-    let enabled = cluster.list(ty.position).filter(|(_, beside)| beside.enabled);
-    let mut places: Vec<_> = enabled.map(|(place, _)| place).collect();
-    places.sort_unstable();
-    places
 }
 
 /// The keys of a component's patches that are no variables, each with a sentence.
@@ -193,19 +186,14 @@ fn no_variable_texts(id: &str, beside: Beside<'_>) -> Vec<Text> {
 }
 
 fn check_definition(fleet: &Snapshot, ty: &ResourceType, definition: &Definition, findings: &mut impl Findings) {
-    let Some(field) = &ty.ordered_by else { return };
+    let (Some(field), Some(catalogue)) = (&ty.ordered_by, fleet.catalogue(ty)) else { return };
     let id = definition.document.id.as_str();
-    for (at, on) in definition.depends_on.iter().enumerate() {
+    for (at, on) in definition.depends_on.iter().map(|on| &*on.id).enumerate() {
         let pointer = || format!("/{field}/{at}");
         if fleet.definition_by_name(ty, on).is_none() {
             findings.add(Rule::MissingDependency, || (pointer(), format!("{} \"{on}\" is not defined", ty.kind)));
-        } else if reaches(on, id, |at| dependencies(fleet, ty, at)) {
+        } else if catalogue.is_in_cycle(id, on) {
             findings.add(Rule::DependencyCycle, || (pointer(), format!("\"{on}\" depends on \"{id}\" in turn")));
         }
     }
-}
-
-fn dependencies<'a>(fleet: &'a Snapshot, ty: &ResourceType, id: &str) -> Vec<&'a str> {
-    let definition = fleet.definition_by_name(ty, id).into_iter();
-    definition.flat_map(|definition| definition.depends_on.iter().map(AsRef::as_ref)).collect()
 }

@@ -1,12 +1,14 @@
 //! A reference that leads nowhere. No change can make one: every id in a list keeps its entry for as long as the list is there.
 //! If that should ever fail, an answer must fail too, and never become shorter.
+//!
+//! And the cost of a snapshot in dependencies, which can be counted only from inside.
 
 use jiff::Timestamp;
 use model::{Body, Change, Op, Origin, Write};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Empty, catalogue::Catalogue};
+use crate::{Empty, catalogue::Catalogue, cycles::FOLLOWED};
 
 fn put(registry: &Registry, list: &str, id: &str, body: &Value) -> Write {
     let op = Op::Put(Body::from_fields(body.as_object().unwrap()));
@@ -44,4 +46,35 @@ fn a_list_whose_references_lead_nowhere_is_an_error_and_not_a_shorter_answer() {
             assert_eq!(code, Err("unreadable-document"));
         }
     }
+}
+
+#[test]
+fn a_start_and_a_change_of_the_order_follow_each_dependency_once_and_another_change_none() {
+    const COUNT: usize = 60;
+    const EACH: usize = 6;
+    let registry = Arc::new(Registry::built_in().unwrap());
+    let component = |at: usize, tag: &str, on: std::ops::Range<usize>| {
+        let on: Vec<_> = on.map(|on| format!("y{on}")).collect();
+        let body = json!({"component_path": "p", "oci_url": "oci://x/y", "oci_tag": tag, "depends_on": on});
+        put(&registry, "platform_components", &format!("y{at}"), &body)
+    };
+    let origin = || Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
+    let apply = |fleet: &Snapshot, writes| {
+        let before = FOLLOWED.get();
+        let next = fleet.apply(&Change::after(fleet.point(), origin(), writes)).unwrap();
+        (next, FOLLOWED.get() - before)
+    };
+    let dependencies = COUNT * EACH - (1..=EACH).sum::<usize>();
+    let all = (0..COUNT).map(|at| component(at, "v1", at.saturating_sub(EACH)..at)).collect();
+    let (fleet, followed) = apply(&Snapshot::empty(registry.clone()), all);
+    assert_eq!(followed, dependencies);
+    let (_, followed) = apply(&fleet, vec![component(COUNT - 1, "v1", 0..1)]);
+    assert_eq!(followed, dependencies - EACH + 1);
+    let (_, followed) = apply(&fleet, vec![component(COUNT - 1, "v2", COUNT - 1 - EACH..COUNT - 1)]);
+    assert_eq!(followed, 0, "who depends on whom is as before");
+
+    let before = FOLLOWED.get();
+    let documents: Vec<_> = fleet.all_documents().cloned().collect();
+    Snapshot::load(registry.clone(), *fleet.point(), documents).unwrap();
+    assert_eq!(FOLLOWED.get() - before, dependencies);
 }

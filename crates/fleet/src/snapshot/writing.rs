@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::{Snapshot, SnapshotError, loading::Seen};
 use crate::{
-    Cluster, Definition, Polls, Rule,
+    Cluster, Definition, Polls,
     catalogue::{Catalogue, Version, note},
     cluster::{Names, Patches},
     cores::{FEW, beside_polls},
@@ -250,11 +250,11 @@ impl Snapshot {
     pub(super) fn examine(&mut self, touched: Touched) -> Keys {
         let Touched::These { mut keys, reordered } = touched else { return Keys::new() };
         let registry = self.registry.clone();
-        // A dependency that comes or goes can close or open a circle anywhere in its catalogue.
-        let reordered: Vec<_> =
-            registry.definitions().filter(|ty| ty.ordered_by.is_some() && reordered.contains(&ty.position)).collect();
-        for ty in &reordered {
-            let all = self.catalogues[ty.position].definitions();
+        // A dependency that comes or goes can close or open a cycle anywhere in its catalogue.
+        for ty in registry.definitions().filter(|ty| ty.ordered_by.is_some() && reordered.contains(&ty.position)) {
+            let catalogue = &mut self.catalogues[ty.position];
+            catalogue.find_cycles();
+            let all = catalogue.definitions();
             keys.extend(all.map(|definition| (ty.kind.clone(), definition.document.id.clone())));
         }
         let counted = beside_polls(keys.iter().collect(), |key: &(Kind, Id)| {
@@ -264,11 +264,6 @@ impl Snapshot {
             }
             (key, counts)
         });
-        for ty in reordered {
-            let is_circular =
-                |(key, counts): &(&(Kind, Id), Counts)| key.0 == ty.kind && counts.of(Rule::DependencyCycle) > 0;
-            self.catalogues[ty.position].circular = counted.iter().any(is_circular);
-        }
         for (key, counts) in counted {
             self.problems.set(key.clone(), counts);
         }
