@@ -111,7 +111,8 @@ pub(crate) fn loses(plan: &Plan) -> bool {
 
 fn is_unguarded(document: &DocumentPlan) -> bool {
     let guard = document.diff.iter().find(|difference| difference.pointer == "/deletion_protection");
-    guard.is_some_and(|guard| guard.before == Some(true.into()))
+    let before = guard.and_then(|guard| guard.before.as_ref());
+    before.is_some_and(|before| before.get() == "true")
 }
 
 /// Whether two plans, made at different times, would do the same.

@@ -119,9 +119,7 @@ fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &
                 compare(&yaml::child(pointer, name), None, Some(value), diff);
             }
         }
-        (before, after) => {
-            diff.push(Difference { pointer: pointer.to_owned(), before: before.cloned(), after: after.cloned() });
-        }
+        (before, after) => diff.push(Difference::new(pointer, before, after)),
     }
 }
 

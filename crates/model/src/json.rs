@@ -5,7 +5,7 @@ mod unambiguous;
 use serde::{Deserialize, Deserializer};
 pub use serde_json::Value;
 
-pub use unambiguous::{ItemLimits, Unambiguous, read_json};
+pub use unambiguous::{ItemLimits, ListEvent, Unambiguous, read_json, read_lists};
 
 use crate::{FieldError, yaml::child};
 

@@ -27,7 +27,9 @@ pub use document::{Body, Document, State, read_fields};
 pub use excerpt::{Excerpt, is_hidden};
 pub use history::{ChangeDigest, Digest, Epoch, InvalidDigest, Point, StoreId};
 pub use id::{Id, InvalidId, Kind, Revision, dns_spelling};
-pub use json::{ItemLimits, MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls, read_json};
+pub use json::{
+    ItemLimits, ListEvent, MAX_SAFE_INTEGER, Map, Unambiguous, Value, decode, prune_nulls, read_json, read_lists,
+};
 pub use kubernetes::is_dns_name;
 pub use patch::{Patch, PatchFailed};
 pub use plan::{ClusterPlan, Difference, DocumentPlan, InputPlan, Plan, ProtectedCluster, RefusedRemovals, Totals};

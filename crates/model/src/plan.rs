@@ -4,6 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Id, Kind, Value};
 
@@ -60,17 +61,28 @@ pub struct DocumentPlan {
     pub diff: Vec<Difference>,
 }
 
-/// One value before and after; one that is missing was not or would not be there.
+/// One value before and after, as JSON text; one that is missing was not or would not be there. A plan of the whole fleet has
+/// lists of every cluster: parsed, they would take ten times the memory of their text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Difference {
     /// A JSON pointer.
     pub pointer: String,
     /// The value before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Value>,
+    pub before: Option<Box<RawValue>>,
     /// The value after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Value>,
+    pub after: Option<Box<RawValue>>,
+}
+
+impl Difference {
+    /// What is at a pointer, before and after.
+    #[must_use]
+    pub fn new(pointer: &str, before: Option<&Value>, after: Option<&Value>) -> Self {
+        // A tree of JSON can be written.
+        let text = |value: Option<&Value>| value.and_then(|value| to_raw_value(value).ok());
+        Self { pointer: pointer.to_owned(), before: text(before), after: text(after) }
+    }
 }
 
 /// What a cluster would get differently.

@@ -7,9 +7,9 @@
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use model::{
-    Body, Excerpt, Id, Op, Registry, ResourceType, Value, Write,
+    Body, Excerpt, Id, ListEvent, Op, Registry, ResourceType, Value, Write,
     limits::{Size, check_document},
-    read_json, yaml,
+    read_lists, yaml,
 };
 
 /// A seed that cannot be used.
@@ -29,27 +29,18 @@ pub enum SeedError {
 /// Reads a seed file into the writes of one change.
 pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
     let text = std::fs::read_to_string(path)?;
-    let value = if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-        yaml::read(&text).map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value
+    let mut seed = Seed { registry, list: None, writes: Vec::new(), errors: String::new() };
+    let is_object = if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+        let read = yaml::read(&text);
+        seed.read_value(read.map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value)
     } else {
-        read_json(text.as_bytes(), usize::MAX, None).map_err(|error| SeedError::Syntax(error.to_string()))?
+        // The parsed documents of a large fleet would take far more memory than its snapshot.
+        read_lists(text.as_bytes(), |event| seed.take(event)).map_err(|error| SeedError::Syntax(error.to_string()))?
     };
-    let Value::Object(lists) = value else {
+    if !is_object {
         return Err(SeedError::Syntax("a seed is an object with a list for each type".to_owned()));
-    };
-    let mut writes = Vec::new();
-    let mut errors = String::new();
-    for (name, list) in lists {
-        match (registry.by_name(&name), list) {
-            (Some(ty), Value::Array(documents)) => read_list(ty, documents, &mut writes, &mut errors),
-            (Some(_), _) => tell(&mut errors, &name, "a list of documents is expected"),
-            (None, _) => {
-                let known: Vec<_> = registry.types().map(|ty| ty.plural.as_str()).collect();
-                tell(&mut errors, &name, format!("no such type; known are {}", known.join(", ")));
-            }
-        }
     }
-    if errors.is_empty() { Ok(writes) } else { Err(SeedError::Invalid(errors)) }
+    if seed.errors.is_empty() { Ok(seed.writes) } else { Err(SeedError::Invalid(seed.errors)) }
 }
 
 /// Bytes of broken rules that are told: a log line that somebody reads.
@@ -67,40 +58,95 @@ fn tell(errors: &mut String, place: &str, what: impl std::fmt::Display) {
     let _ = write!(errors, "{gap}{}: {what}", Excerpt(place));
 }
 
-fn read_list(ty: &ResourceType, documents: Vec<Value>, writes: &mut Vec<Write>, errors: &mut String) {
-    let mut seen = BTreeSet::new();
-    for (at, document) in documents.into_iter().enumerate() {
-        let mut place = format!("{}[{at}]", ty.plural);
+/// A seed that is being read.
+struct Seed<'a> {
+    registry: &'a Registry,
+    /// The list that is being read, if there is a type for it.
+    list: Option<List<'a>>,
+    writes: Vec<Write>,
+    errors: String,
+}
+
+/// The documents of a type.
+struct List<'a> {
+    ty: &'a ResourceType,
+    /// The seed's name for it.
+    name: String,
+    /// How many documents of it have been read.
+    length: usize,
+    ids: BTreeSet<Id>,
+}
+
+impl Seed<'_> {
+    /// Takes a seed that is parsed already; returns whether it is an object.
+    fn read_value(&mut self, value: Value) -> bool {
+        let Value::Object(lists) = value else { return false };
+        for (name, list) in lists {
+            self.take(ListEvent::Member(&name));
+            match list {
+                Value::Array(documents) => {
+                    documents.into_iter().for_each(|document| self.take(ListEvent::Item(document)))
+                }
+                _ => self.take(ListEvent::NotAList),
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, event: ListEvent<'_>) {
+        let Self { registry, list, writes, errors } = self;
+        match (event, list) {
+            (ListEvent::Member(name), list) => {
+                let of_type = |ty| List { ty, name: name.to_owned(), length: 0, ids: BTreeSet::new() };
+                *list = registry.by_name(name).map(of_type);
+                if list.is_none() {
+                    let known: Vec<_> = registry.types().map(|ty| ty.plural.as_str()).collect();
+                    tell(errors, name, format!("no such type; known are {}", known.join(", ")));
+                }
+            }
+            (ListEvent::Item(document), Some(list)) => writes.extend(list.read(document, errors)),
+            (ListEvent::NotAList, Some(list)) => tell(errors, &list.name, "a list of documents is expected"),
+            (ListEvent::Item(_) | ListEvent::NotAList, None) => {}
+        }
+    }
+}
+
+impl List<'_> {
+    /// Checks the next document.
+    fn read(&mut self, document: Value, errors: &mut String) -> Option<Write> {
+        let ty = self.ty;
+        let mut place = format!("{}[{}]", ty.plural, self.length);
+        self.length += 1;
         let Value::Object(fields) = document else {
             tell(errors, &place, "a document is an object");
-            continue;
+            return None;
         };
         let fields = match ty.normalise(fields) {
             Ok(fields) => fields,
             Err(error) => {
                 tell(errors, &place, error);
-                continue;
+                return None;
             }
         };
         let body = Body::from_fields(&fields);
-        let mut broken = check_document(&fields, body.text().len(), Size::default);
-        if broken.is_empty() {
-            broken = ty.check(fields.clone());
-        }
         // Without a good id, the check has something to say.
         let id = fields.get("id").and_then(Value::as_str).and_then(|id| Id::parse(id).ok());
+        let mut broken = check_document(&fields, body.text().len(), Size::default);
+        if broken.is_empty() {
+            broken = ty.check(fields);
+        }
         if let Some(id) = &id {
             place = format!("{}/{id}", ty.plural);
-            if !seen.insert(id.clone()) {
+            if !self.ids.insert(id.clone()) {
                 tell(errors, &place, "the id is there twice");
             }
         }
         for error in &broken {
             tell(errors, &place, error);
         }
-        if let (Some(id), true) = (id, broken.is_empty()) {
-            writes.push(Write { kind: ty.kind.clone(), id, op: Op::Put(body) });
-        }
+        // Compressed, because all writes of a large seed are in memory until they are appended.
+        let write = |id| Write { kind: ty.kind.clone(), id, op: Op::Put(body.packed()) };
+        id.filter(|_| broken.is_empty()).map(write)
     }
 }
 

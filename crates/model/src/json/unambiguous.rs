@@ -3,7 +3,10 @@
 //! Depth and number of values are counted while a text is read: before there is a tree that is too deep to walk, or a list
 //! that takes a hundred times the memory of its text.
 
-use std::{cell::Cell, fmt};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -25,7 +28,7 @@ pub struct Unambiguous(pub Value);
 impl<'de> Deserialize<'de> for Unambiguous {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let count = Count::of(usize::MAX, None);
-        Reader { levels: DEPTH + WRAPPERS, count: &count }.deserialize(deserializer).map(Self)
+        Reader::of(&count).deserialize(deserializer).map(Self)
     }
 }
 
@@ -40,10 +43,32 @@ pub struct ItemLimits {
 
 /// Reads a text with at most so many values, all together and in each item.
 pub fn read_json(text: &[u8], elements: usize, items: Option<ItemLimits>) -> Result<Value, FieldError> {
-    let count = Count::of(elements, items);
+    read(text, Reader::of(&Count::of(elements, items)))
+}
+
+/// What `read_lists` finds, in the order of the text.
+#[derive(Debug)]
+pub enum ListEvent<'a> {
+    /// A member of the object begins.
+    Member(&'a str),
+    /// An item of the member's list.
+    Item(Value),
+    /// The member is no list.
+    NotAList,
+}
+
+/// Reads an object with lists as a stream of events, with one item parsed at a time: all of a large text, parsed, takes many times
+/// its memory. Returns whether the text is an object. Events that come before a syntax error have been emitted.
+pub fn read_lists(text: &[u8], mut emit: impl FnMut(ListEvent<'_>)) -> Result<bool, FieldError> {
+    let count = Count::of(usize::MAX, None);
+    let emit: RefCell<Emit<'_>> = RefCell::new(&mut emit);
+    read(text, Reader { events: Events::OfObject(&emit), ..Reader::of(&count) }).map(|value| value.is_object())
+}
+
+fn read(text: &[u8], reader: Reader<'_>) -> Result<Value, FieldError> {
+    let count = reader.count;
     let mut json = serde_json::Deserializer::from_slice(text);
     let mut track = serde_path_to_error::Track::new();
-    let reader = Reader { levels: DEPTH + WRAPPERS, count: &count };
     let value = reader.deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track)).map_err(|error| {
         let rule = count.broken.get().unwrap_or("json");
         FieldError::new(pointer(&track.path()), rule, error.to_string())
@@ -109,9 +134,26 @@ impl Count {
 struct Reader<'a> {
     levels: usize,
     count: &'a Count,
+    events: Events<'a>,
 }
 
-impl Reader<'_> {
+type Emit<'a> = &'a mut dyn FnMut(ListEvent<'_>);
+
+/// Which events a value emits.
+#[derive(Clone, Copy)]
+enum Events<'a> {
+    None,
+    /// It is the object with lists.
+    OfObject(&'a RefCell<Emit<'a>>),
+    /// It may be one of the lists, whose items are emitted and not kept.
+    OfList(&'a RefCell<Emit<'a>>),
+}
+
+impl<'a> Reader<'a> {
+    fn of(count: &'a Count) -> Self {
+        Self { levels: DEPTH + WRAPPERS, count, events: Events::None }
+    }
+
     /// For what is inside an object or a list.
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         let too_deep = || {
@@ -119,7 +161,7 @@ impl Reader<'_> {
             self.count.refuse(DEPTH_RULE, message)
         };
         let levels = self.levels.checked_sub(1).ok_or_else(too_deep)?;
-        Ok(Self { levels, ..self })
+        Ok(Self { levels, events: Events::None, ..self })
     }
 }
 
@@ -171,7 +213,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
         let reader = self.inner()?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(reader)? {
-            list.push(item);
+            match self.events {
+                Events::OfList(emit) => (emit.borrow_mut())(ListEvent::Item(item)),
+                Events::None | Events::OfObject(_) => list.push(item),
+            }
         }
         Ok(Value::Array(list))
     }
@@ -187,7 +232,16 @@ impl<'de> Visitor<'de> for Reader<'_> {
             if map.contains_key(&name) {
                 return Err(A::Error::custom(format!("\"{}\" is there twice", Excerpt(&name))));
             }
-            let value = members.next_value_seed(reader)?;
+            let value = if let Events::OfObject(emit) = self.events {
+                (emit.borrow_mut())(ListEvent::Member(&name));
+                let value = members.next_value_seed(Self { events: Events::OfList(emit), ..reader })?;
+                if !value.is_array() {
+                    (emit.borrow_mut())(ListEvent::NotAList);
+                }
+                value
+            } else {
+                members.next_value_seed(reader)?
+            };
             map.insert(name, value);
         }
         Ok(Value::Object(map))
@@ -234,6 +288,30 @@ mod tests {
         assert_eq!(read("[1] 2"), Err("json".to_owned()));
         let error = read_json(br#"{"a": [{"b": 1, "b": 2}]}"#, 1_000, None).unwrap_err();
         assert_eq!((error.pointer.as_str(), error.rule.as_str()), ("/a/0", "json"), "{error}");
+    }
+
+    #[test]
+    fn items_of_lists_are_emitted_in_their_order() {
+        let read = |text: &str| {
+            let mut events = Vec::new();
+            let read = read_lists(text.as_bytes(), |event| {
+                events.push(match event {
+                    ListEvent::Member(name) => format!("{name}:"),
+                    ListEvent::Item(item) => item.to_string(),
+                    ListEvent::NotAList => "no list".to_owned(),
+                });
+            });
+            (read.map_err(|error| (error.pointer, error.message)), events.join(" "))
+        };
+        let text = r#"{"a": [1, [2], {"b": [3]}], "c": {"d": [4]}, "e": [], "f": null}"#;
+        assert_eq!(read(text), (Ok(true), r#"a: 1 [2] {"b":[3]} c: no list e: f: no list"#.to_owned()));
+        assert_eq!(read(r#"[{"a": [1]}, [2]]"#), (Ok(false), String::new()));
+        for bad in
+            [r#"{"a": [1, {"b": 2,}]}"#, r#"{"a": [], "a": []}"#, r#"{"a": []} 1"#, r#"{"a": [{"b": 1, "b": 2}]}"#]
+        {
+            let error = read_json(bad.as_bytes(), usize::MAX, None).unwrap_err();
+            assert_eq!(read(bad).0, Err((error.pointer, error.message)), "the same as of the whole");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use model::{Document, Id, Kind, ResourceType, Revision, Write};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use super::chunks;
+use super::chunks::Chunks;
 use crate::{
     App,
     failure::Failure,
@@ -84,9 +84,9 @@ const PLAN_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends a plan, or what has one. Of the whole fleet it is megabytes of text.
 pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Response, Failure> {
-    let text = block_in_place(|| serde_json::to_vec(&plan)).map_err(Failure::internal)?;
+    let chunks = block_in_place(|| Chunks::of_json(&plan)).map_err(Failure::internal)?;
     drop(plan);
-    Ok(([(header::CONTENT_TYPE, JSON)], chunks::text_within(PLAN_PATIENCE, permit, &text.into())).into_response())
+    Ok(([(header::CONTENT_TYPE, JSON)], chunks.body_within(PLAN_PATIENCE, permit)).into_response())
 }
 
 impl<T> Outcome<T> {

@@ -4,13 +4,14 @@
 //! has all of it, or until its time is up: then the connection is cut, so that the client sees that the answer is not whole. It
 //! never ends as if it were.
 
-use std::{io, time::Duration};
+use std::{io, mem, time::Duration};
 
 use axum::{
     body::{Body, Bytes, HttpBody as _, to_bytes},
     response::{IntoResponse as _, Response},
 };
 use futures_util::{Stream, StreamExt as _, stream};
+use serde::Serialize;
 use tokio::{sync::mpsc, task::yield_now, time::timeout};
 use tracing::Instrument as _;
 
@@ -55,19 +56,57 @@ pub(crate) async fn bounded(limits: &RequestLimits, response: Response) -> Respo
     };
     let (parts, body) = response.into_parts();
     match to_bytes(body, usize::MAX).await {
-        Ok(text) => Response::from_parts(parts, text_within(PATIENCE, Some(permit), &text)),
+        Ok(text) => Response::from_parts(parts, Chunks::of_text(&text).body_within(PATIENCE, Some(permit))),
         Err(error) => Failure::internal(error).into_response(),
     }
 }
 
-/// Text that is there, as a body that a client has to take in a time; the permit is held until it has.
-pub(crate) fn text_within(patience: Duration, permit: Option<Permit>, text: &Bytes) -> Body {
-    if text.len() <= CHUNK {
-        return text.clone().into();
+/// Text that is in memory as a whole, in chunks.
+pub(crate) struct Chunks(Vec<Bytes>);
+
+impl Chunks {
+    pub(crate) fn of_text(text: &Bytes) -> Self {
+        let starts = (0..text.len()).step_by(CHUNK);
+        Self(starts.map(|at| text.slice(at..(at + CHUNK).min(text.len()))).collect())
     }
-    let starts = (0..text.len()).step_by(CHUNK);
-    let chunks: Vec<_> = starts.map(|at| Ok(text.slice(at..(at + CHUNK).min(text.len())))).collect();
-    within(patience, permit, stream::iter(chunks))
+
+    /// The JSON of a value, written into chunks: one large buffer would be copied whenever it grows.
+    pub(crate) fn of_json(value: &impl Serialize) -> serde_json::Result<Self> {
+        let mut writer = ChunkWriter { full: Vec::new(), last: Vec::new() };
+        serde_json::to_writer(&mut writer, value)?;
+        let ChunkWriter { mut full, last } = writer;
+        full.push(last.into());
+        Ok(Self(full))
+    }
+
+    /// A body that a client has to take in a time; the permit is held until it has. One chunk is an ordinary body.
+    pub(crate) fn body_within(self, patience: Duration, permit: Option<Permit>) -> Body {
+        match <[Bytes; 1]>::try_from(self.0) {
+            Ok([only]) => only.into(),
+            Err(chunks) => within(patience, permit, stream::iter(chunks.into_iter().map(Ok))),
+        }
+    }
+}
+
+/// Writes into chunks of memory.
+struct ChunkWriter {
+    full: Vec<Bytes>,
+    last: Vec<u8>,
+}
+
+impl io::Write for ChunkWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.last.len() == CHUNK {
+            self.full.push(mem::replace(&mut self.last, Vec::with_capacity(CHUNK)).into());
+        }
+        let taken = bytes.len().min(CHUNK - self.last.len());
+        self.last.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What a client is sent next.
@@ -143,4 +182,21 @@ pub(crate) fn joined(
         }
         Some(Ok(chunk))
     }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_in_chunks_is_the_same_json() {
+        for length in [0, 1, CHUNK - 2, CHUNK - 1, 3 * CHUNK] {
+            let value = ["x".repeat(length), "y".repeat(length)];
+            let Chunks(chunks) = Chunks::of_json(&value).unwrap();
+            assert_eq!(chunks.concat(), serde_json::to_vec(&value).unwrap());
+            let (last, full) = chunks.split_last().unwrap();
+            assert!(full.iter().all(|chunk| chunk.len() == CHUNK) && last.len() <= CHUNK, "{length}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::chunks;
+use super::chunks::Chunks;
 use crate::{App, failure::Failure};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -40,7 +40,7 @@ struct Scrape {
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     let text = gathered_since(&app, Instant::now()).await?;
-    Ok(([(header::CONTENT_TYPE, TEXT)], chunks::text_within(PATIENCE, None, &text)).into_response())
+    Ok(([(header::CONTENT_TYPE, TEXT)], Chunks::of_text(&text).body_within(PATIENCE, None)).into_response())
 }
 
 /// Everything, as it was at a time or later.
