@@ -85,7 +85,9 @@ impl Seed<'_> {
             self.take(ListEvent::Member(&name));
             match list {
                 Value::Array(documents) => {
-                    documents.into_iter().for_each(|document| self.take(ListEvent::Item(document)))
+                    for document in documents {
+                        self.take(ListEvent::Item(document));
+                    }
                 }
                 _ => self.take(ListEvent::NotAList),
             }
