@@ -6,16 +6,17 @@ use serde_json::json;
 use super::reference;
 
 /// A declared schema as documents are held to it: an object that lists its fields has no others. Our own words are left
-/// out.
+/// out, and the one that `OpenAPI` 3.0 does not know.
 pub(super) fn closed(schema: &Value) -> Value {
     let Value::Object(schema) = schema else { return schema.clone() };
     let mut closed_schema = Map::new();
-    for (word, value) in schema.iter().filter(|(word, _)| !word.starts_with("x-")) {
+    for (word, value) in schema.iter().filter(|(word, _)| !word.starts_with("x-") && *word != "propertyNames") {
         let value = match (word.as_str(), value) {
             ("properties", Value::Object(fields)) => {
                 fields.iter().map(|(name, field)| (name.clone(), closed(field))).collect()
             }
             ("items" | "additionalProperties", value) => closed(value),
+            ("anyOf", Value::Array(schemas)) => schemas.iter().map(closed).collect(),
             (_, value) => value.clone(),
         };
         closed_schema.insert(word.clone(), value);
