@@ -42,7 +42,7 @@ pub fn document(registry: &Registry, mode: Mode) -> Result<String, yaml::EmitErr
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "parameters": parameters::all(),
+            "parameters": parameters::all(registry),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "responses": {
                 "Problem": {

@@ -101,8 +101,7 @@ fn describe_document(ty: &ResourceType, one: &str, path: &str, paths: &mut Value
         .taking_any(&patches)
         .at(paths, path, "patch");
     let mut gone = of_edit(id_of(ty));
-    gone.push(parameter("Cascade"));
-    gone.extend(ty.is_cluster().then(|| parameter("Purge")));
+    gone.push(parameter(if ty.is_cluster() { "Purge" } else { "Cascade" }));
     let summary = if ty.is_cluster() {
         "Decommission a cluster: it is told that it has nothing.".to_owned()
     } else {

@@ -1,13 +1,19 @@
 //! Parameters that several operations share, by what they belong to.
 
 use fleet::Rule;
-use model::{MAX_SAFE_INTEGER, Map, Value};
+use model::{MAX_SAFE_INTEGER, Map, Registry, Value};
 use serde_json::json;
 
 use crate::query::MAX_COUNT;
 
-pub(super) fn all() -> Value {
-    let tables = [of_paths_and_polls(), of_edits(), of_reads(), of_problems()];
+pub(super) fn all(registry: &Registry) -> Value {
+    // A kind that is known no more is taken too, where documents of it are left.
+    let kinds: Vec<_> = registry.types().map(|ty| ty.kind.as_str()).collect();
+    let of_kinds = json!({
+        "Kind": query("kind", json!({"type": "string", "enum": kinds}), "Only changes of documents of this type."),
+        "ProblemKind": query("kind", json!({"type": "string", "enum": kinds}), "Only problems of documents of this type.")
+    });
+    let tables = [of_paths_and_polls(), of_edits(), of_reads(), of_problems(), of_kinds];
     let entries =
         tables.into_iter().filter_map(|table| if let Value::Object(table) = table { Some(table) } else { None });
     Value::Object(entries.flatten().collect::<Map>())
@@ -85,7 +91,6 @@ fn of_reads() -> Value {
         "Revision": query("revision", revision(), "As it was at this revision."),
         "Before": query("before", revision(), "Only what came before this revision: the last one of the page before."),
         "After": query("after", revision(), "Begin after this revision."),
-        "Kind": query("kind", json!({"type": "string", "minLength": 1}), "Only changes of documents of this type."),
         "ChangedId": query("id", json!({"type": "string", "pattern": "^[A-Za-z0-9][-._:A-Za-z0-9]{0,252}$"}), "Only changes of documents of this id."),
         "Actor": query("actor", json!({"type": "string"}), "Only changes by this actor."),
         "Since": query("since", time.clone(), "Only changes at or after this time."),
@@ -99,7 +104,6 @@ fn of_problems() -> Value {
     let id = json!({"type": "string", "pattern": "^[A-Za-z0-9][-._:A-Za-z0-9]{0,252}$"});
     json!({
         "ProblemRule": query("rule", json!({"type": "string", "enum": Rule::ALL.map(Rule::name)}), "Only problems of this rule."),
-        "ProblemKind": query("kind", json!({"type": "string", "minLength": 1}), "Only problems of documents of this type."),
         "ProblemId": query("id", id, "Only problems of documents of this id."),
         "ProblemLimit": query("limit", count(), "The most to answer: 1,000 if nothing is said, and 10,000 at most.")
     })

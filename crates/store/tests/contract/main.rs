@@ -240,6 +240,8 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
     assert_eq!(asked(EntryQuery { id: Some(Id::parse("even").unwrap()), ..all.clone() }).await, [6, 4, 2]);
     assert_eq!(asked(EntryQuery { kind: Some("cluster".into()), ..all.clone() }).await, [0_u64; 0]);
     assert_eq!(asked(EntryQuery { actor: Some("actor-0".to_owned()), ..all.clone() }).await, [6, 3]);
+    let with_nul = Some("actor-0\0".to_owned());
+    assert_eq!(asked(EntryQuery { actor: with_nul, ..all.clone() }).await, [0_u64; 0], "no text of a database has one");
     let (since, until) = (Timestamp::from_second(120).ok(), Timestamp::from_second(240).ok());
     assert_eq!(asked(EntryQuery { since, until, ..all.clone() }).await, [3, 2]);
     let entry = &store.entries(&all).await.unwrap()[0];
