@@ -54,7 +54,10 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         let (status, code) = (failure.status().as_u16(), failure.code());
         let (method, path) = (Excerpt(&method), Excerpt(uri.path()));
-        if failure.status().is_server_error() {
+        if uri.path() == "/ready" {
+            // That is what a probe asks for, many times a second while a large fleet is loaded.
+            tracing::debug!(http.status = status, client.address = client, code, "not ready: {}", failure.cause());
+        } else if failure.status().is_server_error() {
             tracing::warn!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request failed: {}", failure.cause());
         } else {
             tracing::info!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request was refused: {}", failure.cause());
