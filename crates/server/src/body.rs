@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody as _},
     extract::{FromRequest, MatchedPath, Request},
     http::{
         HeaderValue, StatusCode,
@@ -84,6 +84,9 @@ impl BodyLimits {
             }
             if length > LARGE_BODY_BYTES && length <= self.bytes && permit.is_none() {
                 permit = Some(large.enter().await);
+                // The space for all of it at once: a body that grows by doubling is there up to three times.
+                let rest = body.size_hint().exact().and_then(|rest| usize::try_from(rest).ok()).unwrap_or_default();
+                bytes.reserve_exact(data.len() + rest.min(self.bytes - length));
             }
             if length <= self.bytes && !matches!(permit, Some(Err(_))) {
                 bytes.extend_from_slice(&data);

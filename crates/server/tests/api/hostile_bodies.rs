@@ -176,11 +176,12 @@ fn large_bodies_that_come_at_once_take_turns() {
                 assert!(refused.headers.contains_key("retry-after"));
             }
         };
-        for _ in 0..6 {
+        for _ in 0..24 {
             scope.spawn(one);
         }
     });
-    assert!(peak_mib(&server) < 256, "{} MiB", peak_mib(&server));
+    // All 24 bodies at once are over 700 MB.
+    assert!(peak_mib(&server) < 512, "{} MiB", peak_mib(&server));
 }
 
 #[test]
