@@ -8,9 +8,9 @@ use std::{num::NonZero, thread};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How much the priority of a reader's thread is below that of others.
+/// How much the priority of a reader's thread is below that of others: as much as the system allows.
 #[cfg(target_os = "linux")]
-const NICE: i32 = 10;
+const NICE: i32 = 19;
 
 /// How many threads may block or compute for long, and two for every core. More than all limits let in together, and far fewer
 /// than the runtime would start: each thread that reads keeps memory for the next time.
@@ -35,7 +35,9 @@ impl Runtimes {
             runtime.thread_name(name).max_blocking_threads(BLOCKING + 2 * cores).enable_all();
             runtime
         };
-        let others = runtime("others").event_interval(LOOK_EVERY).build()?;
+        // Large answers are sent by these threads: they may keep all cores busy but one, which is left to polls.
+        let sending = cores.saturating_sub(1).max(1);
+        let others = runtime("others").worker_threads(sending).event_interval(LOOK_EVERY).build()?;
         let readers = runtime("readers").on_thread_start(stand_back).build()?;
         Ok(Self { others, readers })
     }
