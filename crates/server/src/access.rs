@@ -5,7 +5,7 @@ use std::fmt;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderName, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, StatusCode, header, request::Parts},
 };
 use jiff::Timestamp;
 use model::Origin;
@@ -81,19 +81,26 @@ pub(crate) enum Allowed {
     Write,
 }
 
-/// What a request is allowed.
-fn allowed(parts: &Parts, app: &App) -> Option<Allowed> {
-    app.tokens.allow(parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?)
+/// What the credentials of a request allow.
+fn allowed(headers: &HeaderMap, app: &App) -> Option<Allowed> {
+    app.tokens.allow(headers.get(header::AUTHORIZATION)?.to_str().ok()?)
 }
 
 /// The right to read, proven by a token.
 pub(crate) struct ReadAccess(());
 
+impl ReadAccess {
+    /// The right that the credentials of a request give.
+    pub(crate) fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Failure> {
+        allowed(headers, app).map(|_| Self(())).ok_or_else(Failure::unauthorized)
+    }
+}
+
 impl FromRequestParts<App> for ReadAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        if allowed(parts, app).is_some() { Ok(Self(())) } else { Err(Failure::unauthorized()) }
+        Self::from_headers(app, &parts.headers)
     }
 }
 
@@ -121,7 +128,7 @@ impl FromRequestParts<App> for WriteAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        match allowed(parts, app) {
+        match allowed(&parts.headers, app) {
             None => return Err(Failure::unauthorized()),
             Some(Allowed::Read) => {
                 return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", "this token may read and not write"));

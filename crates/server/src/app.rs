@@ -6,12 +6,12 @@ use axum::body::Bytes;
 use fleet::{Reader, Rule, Snapshot};
 use manifests::ApiUrl;
 use model::Registry;
-use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
+use tokio::{sync::OnceCell, task::block_in_place};
 
 use crate::{
     Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
     former_polls::FormerPolls, handlers::Scrapes, large_polls::LargePolls, metrics::Metrics, observe::RequestIds,
-    past_documents::PastDocuments, request_limits::RequestLimits, router,
+    past_documents::PastDocuments, request_limits::RequestLimits, router, runtimes::RuntimeHandles,
 };
 
 /// The application's state; cheap to clone.
@@ -34,8 +34,8 @@ pub struct Parts<'a> {
     pub public_url: Option<ApiUrl>,
     /// Whether metrics are served at an address of their own, and not at the main one.
     pub has_admin_address: bool,
-    /// Computes what is only read.
-    pub readers: Handle,
+    /// Where handlers run.
+    pub runtimes: RuntimeHandles,
 }
 
 /// The state.
@@ -50,7 +50,7 @@ pub struct Inner {
     openapi: OnceCell<Bytes>,
     pub(crate) public_url: Option<ApiUrl>,
     pub(crate) has_admin_address: bool,
-    pub(crate) readers: Handle,
+    pub(crate) runtimes: RuntimeHandles,
     pub(crate) metrics: Metrics,
     pub(crate) request_ids: RequestIds,
     pub(crate) former_polls: FormerPolls,
@@ -63,7 +63,7 @@ pub struct Inner {
 impl App {
     /// Wires the parts together.
     pub fn new(parts: Parts<'_>) -> Result<Self, prometheus::Error> {
-        let Parts { fleet, follower, mode, tokens, openapi, public_url, has_admin_address, readers } = parts;
+        let Parts { fleet, follower, mode, tokens, openapi, public_url, has_admin_address, runtimes } = parts;
         let Follower { registry, clock, status, log, .. } = follower;
         let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
         let paths: Vec<_> = router::routes(mode).map(|(path, _)| path).collect();
@@ -80,7 +80,7 @@ impl App {
             openapi: OnceCell::new_with(openapi.map(Bytes::from)),
             public_url,
             has_admin_address,
-            readers,
+            runtimes,
             metrics,
             request_ids: RequestIds::new(),
             former_polls: FormerPolls::default(),
@@ -93,10 +93,15 @@ impl App {
 
     /// The newest picture of the fleet, or the failure to send while there is none.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
-        self.fleet.snapshot().ok_or_else(|| match self.status.store() {
+        self.fleet.snapshot().ok_or_else(|| self.no_snapshot())
+    }
+
+    /// Why no snapshot is served.
+    pub(crate) fn no_snapshot(&self) -> Failure {
+        match self.status.store() {
             StoreStatus::Diverged(head) => Failure::store_diverged(&head),
             _ => Failure::not_ready(),
-        })
+        }
     }
 
     /// How often each rule is broken: in the documents of a picture, by the types of this server, and by what it was polled.

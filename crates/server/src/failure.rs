@@ -2,6 +2,8 @@
 //!
 //! What a client is told and what the log is told are two texts: causes go to the log only.
 
+use std::any::Any;
+
 use axum::{
     http::{
         HeaderName, HeaderValue, StatusCode,
@@ -108,6 +110,13 @@ impl Failure {
     pub(crate) fn internal(cause: impl ToString) -> Self {
         let detail = "the server failed; its log says why";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).because(cause)
+    }
+
+    /// A handler panicked. The message is for the log.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let message =
+            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::internal(format!("a handler panicked: {}", message.unwrap_or("without a message")))
     }
 
     pub(crate) fn invalid_query(error: FieldError) -> Self {

@@ -40,7 +40,7 @@ mod segments;
 mod selection;
 
 pub(crate) use answers::{EmptyAs, changed, described, send};
-pub(crate) use flux_inputs::{Encoding, poll_answer};
+pub(crate) use flux_inputs::PollRequest;
 pub(crate) use metrics::Scrapes;
 pub(crate) use mutation::Mutation;
 pub(crate) use segments::{Segments, cluster_at, definition_type, document_at, id_at, type_at};

@@ -25,7 +25,7 @@ pub(crate) struct LargePolls(Arc<AtomicUsize>);
 
 /// An answer that is being sent.
 #[derive(Debug)]
-pub struct Sending<A> {
+pub(crate) struct Sending<A> {
     answer: A,
     _share: Option<Share>,
 }

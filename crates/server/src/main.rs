@@ -8,16 +8,14 @@ use std::{
     sync::Arc,
 };
 
-use hyper_util::service::TowerToHyperService;
 use model::{Registry, excerpt::printable};
 use server::{
-    App, Fatal, Follower, Front, Limits, Log, NoFastPath, Parts, Runtimes, Status, SystemClock, admin_router, back_up,
+    ApiService, App, Fatal, Follower, Limits, Log, Parts, RuntimeHandles, Runtimes, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
-    keep_pages_small, listen, openapi_document, restore, retain, router, serve,
+    keep_pages_small, listen, openapi_document, restore, retain, serve,
 };
 use tokio::{
     net::TcpListener,
-    runtime::Handle,
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
@@ -80,10 +78,10 @@ fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> 
 
 fn serve_all(config: Config) -> Result<(), Fatal> {
     let runtimes = Runtimes::start().map_err(Fatal::other)?;
-    let (others, readers) = (runtimes.others(), runtimes.readers());
-    // As a task, since where connections are served they are accepted: this thread would hand each of them over.
-    let served = block_on(async { tokio::spawn(run(config, others, readers)).await.map_err(Fatal::other)? });
-    runtimes.end();
+    let handles = runtimes.handles();
+    // In a task, so that connections are accepted by the threads that serve them: this thread would have to pass each one on.
+    let served = block_on(async { tokio::spawn(run(config, handles)).await.map_err(Fatal::other)? });
+    runtimes.shut_down();
     served
 }
 
@@ -94,7 +92,7 @@ fn listen_at(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Fatal> {
     Ok((listener, address))
 }
 
-async fn run(config: Config, others: Handle, readers: Handle) -> Result<(), Fatal> {
+async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     tracing_subscriber::fmt().with_env_filter(config.log).with_writer(std::io::stderr).with_ansi(colour).init();
     let registry = Arc::new(registry(config.resources.as_deref())?);
@@ -124,7 +122,7 @@ async fn run(config: Config, others: Handle, readers: Handle) -> Result<(), Fata
         openapi,
         public_url: config.public_url,
         has_admin_address: config.admin.is_some(),
-        readers,
+        runtimes: runtimes.clone(),
     };
     let app = App::new(parts).map_err(Fatal::other)?;
 
@@ -149,19 +147,17 @@ async fn run(config: Config, others: Handle, readers: Handle) -> Result<(), Fata
     });
     let log = follower.log.clone();
     if let Some((listener, _)) = admin {
-        let service = (TowerToHyperService::new(admin_router(app.clone())), others.clone());
-        let log = log.clone();
-        // Scrapes are short: whoever stops the server does not wait for one.
-        tokio::spawn(async move { serve(listener, NoFastPath, service, Limits::default(), log.closed()).await });
+        let (service, api, log) = (ApiService::admin(&app), runtimes.api.clone(), log.clone());
+        // Scrapes are short: a stop does not wait for one.
+        tokio::spawn(async move { serve(listener, service, api, Limits::default(), log.closed()).await });
     }
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
         tokio::spawn(retain(follower.log.clone(), follower.status.clone(), follower.clock.clone(), keep));
     }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));
-    let service = (TowerToHyperService::new(router(app.clone())), others);
     tokio::select! {
-        () = serve(listener, Front::new(app), service, Limits::default(), log.closed()) => drop(stop_following),
+        () = serve(listener, ApiService::api(&app), runtimes.api, Limits::default(), log.closed()) => drop(stop_following),
         ended = &mut following => return ended.map_err(Fatal::other)?,
     }
     following.await.map_err(Fatal::other)?

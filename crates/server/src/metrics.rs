@@ -34,8 +34,6 @@ pub(crate) struct Metrics {
     exposed: prometheus::Registry,
     requests: IntCounterVec,
     routes: HashMap<&'static str, Route>,
-    /// The route of polls, which need not be looked for.
-    polls: Route,
     types: Vec<String>,
     revision: IntGauge,
     clusters: IntGauge,
@@ -64,11 +62,9 @@ impl Metrics {
         for path in paths.iter().copied().chain([UNMATCHED]) {
             routes.insert(path, route(path)?);
         }
-        let polls = route(POLLS)?;
         let metrics = Self {
             requests,
             routes,
-            polls,
             types: registry.types().map(|ty| ty.path.clone()).collect(),
             revision: IntGauge::with_opts(options("revision", "Revision of the picture that is served."))?,
             clusters: IntGauge::with_opts(options("clusters", "Live clusters in the picture."))?,
@@ -119,12 +115,6 @@ impl Metrics {
         } else {
             self.requests.with_label_values(&[method_label(method), path, status.as_str()]).inc();
         }
-    }
-
-    /// Counts a poll that was answered well.
-    pub(crate) fn answered_poll(&self, took: Duration) {
-        self.polls.latency.observe(took.as_secs_f64());
-        self.polls.good.inc();
     }
 
     /// Everything, in Prometheus' text format. The picture comes with how often each rule is broken.

@@ -1,102 +1,82 @@
-//! What is seen of every request: its id, its time, its failure and from whom it came, and that huge bodies are not even begun.
+//! What is observed of every request: its id, its duration, its failure and the address of its client.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use axum::{
-    extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, Method, header},
-    middleware::Next,
-    response::{IntoResponse as _, Response},
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use jiff::Timestamp;
-use tokio::task::JoinSet;
-use tracing::Instrument as _;
-
 use model::Excerpt;
+use tracing::Span;
 
-use crate::{
-    App,
-    body::BodyLimits,
-    failure::Failure,
-    handlers::chunks,
-    listener::PeerAddress,
-    metrics::{POLLS, UNMATCHED},
-    router::OPENAPI,
-};
+use crate::{App, failure::Failure};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The id of a request, for whoever handles it.
+/// The id of a request, for its handler.
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Measures a request and logs its failure, once.
-pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let start = app.clock.uptime();
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let client =
-        request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| tracing::field::display(*address));
-    let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    let id = app.request_ids.of(given, app.clock.now(), &mut [0; 36]).to_owned();
-    request.extensions_mut().insert(RequestId(id.clone()));
-    // What is logged about the request anywhere says whose it is.
-    let span = tracing::info_span!("request", client.address = client, request.id = id);
-    let mut response = match content_length(&request).map_or(Ok(()), BodyLimits::check_length) {
-        Ok(()) => next.run(request).instrument(span).await,
-        Err(too_large) => too_large.into_response(),
-    };
+/// A request that is being answered.
+pub(crate) struct Observation {
+    start: Duration,
+    id: String,
+    client: SocketAddr,
+    method: Method,
+    uri: Uri,
+}
 
-    let took = app.clock.uptime().saturating_sub(start);
-    let route = path.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-    app.metrics.answered(route, &method, response.status(), took);
-    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        let (status, code) = (failure.status().as_u16(), failure.code());
-        let (method, path) = (Excerpt(&method), Excerpt(uri.path()));
-        if uri.path() == "/ready" {
-            // That is what a probe asks for, many times a second while a large fleet is loaded.
-            tracing::debug!(http.status = status, client.address = client, code, "not ready: {}", failure.cause());
-        } else if failure.status().is_server_error() {
-            tracing::warn!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request failed: {}", failure.cause());
-        } else {
-            tracing::info!(http.method = %method, http.path = %path, http.status = status, client.address = client, request.id = id, code, "a request was refused: {}", failure.cause());
+impl Observation {
+    /// A request has arrived. The address is that of the connection; a proxy is its own client, since anybody can write what
+    /// `X-Forwarded-For` contains.
+    pub(crate) fn begin<B>(app: &App, request: &Request<B>, client: SocketAddr) -> Self {
+        let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        Self {
+            start: app.clock.uptime(),
+            id: app.request_ids.choose(given, app.clock.now()),
+            client,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
         }
     }
-    // An id is printable, so it can stand in a header.
-    response.headers_mut().extend(HeaderValue::try_from(id).map(|id| (REQUEST_ID, id)));
-    response
+
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId(self.id.clone())
+    }
+
+    /// What is logged within it names the request and the client.
+    pub(crate) fn span(&self) -> Span {
+        tracing::info_span!("request", client.address = %self.client, request.id = self.id)
+    }
+
+    /// The request is answered: measures it, logs its failure once, and puts its id into the response.
+    pub(crate) fn finish<B>(self, app: &App, route: &str, mut response: Response<B>) -> Response<B> {
+        let Self { start, id, client, method, uri } = self;
+        let took = app.clock.uptime().saturating_sub(start);
+        app.metrics.answered(route, &method, response.status(), took);
+        if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+            let (status, code) = (failure.status().as_u16(), failure.code());
+            let (method, path) = (Excerpt(&method), Excerpt(uri.path()));
+            if uri.path() == "/ready" {
+                // A probe expects this answer many times a second while a large fleet is loaded.
+                tracing::debug!(http.status = status, client.address = %client, code, "not ready: {}", failure.cause());
+            } else if failure.status().is_server_error() {
+                tracing::warn!(http.method = %method, http.path = %path, http.status = status, client.address = %client, request.id = id, code, "a request failed: {}", failure.cause());
+            } else {
+                tracing::info!(http.method = %method, http.path = %path, http.status = status, client.address = %client, request.id = id, code, "a request was refused: {}", failure.cause());
+            }
+        }
+        // An id is printable, so it can stand in a header.
+        response.headers_mut().extend(HeaderValue::try_from(id).map(|id| (REQUEST_ID, id)));
+        response
+    }
 }
 
-/// Has what is only read computed where no change waits for it. Probes are answered here: they compute nothing.
-pub(crate) async fn read_elsewhere(State(app): State<App>, request: Request, next: Next) -> Response {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !is_read || ["/health", "/ready"].contains(&request.uri().path()) {
-        return next.run(request).await;
-    }
-    // A set ends its tasks with itself: nobody reads for a client that has gone.
-    let mut reading = JoinSet::new();
-    let shared = app.clone();
-    let is_bounded = request.extensions().get::<MatchedPath>().is_none_or(|path| !UNBOUNDED.contains(&path.as_str()));
-    let read = async move {
-        let response = next.run(request).await;
-        if is_bounded { chunks::bounded(&shared.limits, response).await } else { response }
-    };
-    reading.spawn_on(read.in_current_span(), &app.readers);
-    match reading.join_next().await {
-        Some(Ok(response)) => response,
-        Some(Err(error)) => Failure::internal(error).into_response(),
-        None => Failure::internal("what was read is gone").into_response(),
-    }
-}
-
-/// Where no answer waits for a slot, however large it is: polls are never refused, and the description of the API is in memory
-/// once for all who ask for it.
-const UNBOUNDED: [&str; 2] = [POLLS, OPENAPI];
-
-/// Gives requests their ids.
+/// Chooses the ids of requests.
 pub(crate) struct RequestIds {
-    /// Of this process, drawn once: to ask the system for chance would be the slowest part of a poll.
+    /// Drawn once for this process: a system call for random bytes would be the slowest part of a poll.
     seed: [u8; 4],
     next: AtomicU64,
 }
@@ -108,16 +88,13 @@ impl RequestIds {
         Self { seed: [a, b, c, d], next: AtomicU64::new(0) }
     }
 
-    /// The client's id for the request, where it is short and printable, or else one of our own, for which there is room.
-    pub(crate) fn of<'a>(&self, given: Option<&'a str>, now: Timestamp, room: &'a mut [u8; 36]) -> &'a str {
-        let good = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
-        match given.filter(good) {
-            Some(id) => id,
-            None => self.draw(now).hyphenated().encode_lower(room),
-        }
+    /// The client's id for the request if it is short and printable, or else a new one.
+    fn choose(&self, given: Option<&str>, now: Timestamp) -> String {
+        let is_valid = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+        given.filter(is_valid).map_or_else(|| self.draw(now).to_string(), ToOwned::to_owned)
     }
 
-    /// A UUID of version 7: the time, who counts, and the count.
+    /// A UUID of version 7: the time, the process, and a counter.
     fn draw(&self, now: Timestamp) -> uuid::Uuid {
         let [_, _, count @ ..] = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let mut rest = [0; 10];
@@ -126,8 +103,4 @@ impl RequestIds {
         let time = u64::try_from(now.as_millisecond()).unwrap_or_default();
         uuid::Builder::from_unix_timestamp_millis(time, &rest).into_uuid()
     }
-}
-
-fn content_length(request: &Request) -> Option<u64> {
-    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

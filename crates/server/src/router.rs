@@ -1,15 +1,11 @@
 //! All routes, grouped by who calls.
 
-use std::any::Any;
-
 use axum::{
     Router,
     http::StatusCode,
     middleware,
-    response::{IntoResponse as _, Response},
     routing::{MethodRouter, delete as delete_method, get, post, put},
 };
-use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     App,
@@ -17,6 +13,7 @@ use crate::{
     body::BATCH,
     config::Mode,
     failure::Failure,
+    handler_threads::run_handler,
     handlers::{
         batch::batch,
         bootstrap::bootstrap,
@@ -51,7 +48,6 @@ use crate::{
         types::types,
     },
     metrics::POLLS,
-    observe::{observe, read_elsewhere},
 };
 
 /// Where the description of the API is.
@@ -121,13 +117,13 @@ fn api(mode: Mode) -> Vec<Route> {
 }
 
 /// The whole API; without metrics, where they are served at an address of their own.
-pub fn router(app: App) -> Router {
+pub(crate) fn router(app: App) -> Router {
     let metrics = (!app.has_admin_address).then(metrics_route);
     serving(api(app.mode).into_iter().chain(probes()).chain(metrics), app)
 }
 
 /// Metrics and probes, for an address that only the operators' network reaches.
-pub fn admin_router(app: App) -> Router {
+pub(crate) fn admin_router(app: App) -> Router {
     serving(probes().into_iter().chain([metrics_route()]), app)
 }
 
@@ -136,9 +132,7 @@ fn serving(routes: impl Iterator<Item = Route>, app: App) -> Router {
     router
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(app.clone(), read_elsewhere))
-        .layer(middleware::from_fn_with_state(app.clone(), observe))
+        .layer(middleware::from_fn_with_state(app.clone(), run_handler))
         .with_state(app)
 }
 
@@ -148,9 +142,4 @@ async fn unknown_path(_: ReadAccess) -> Failure {
 
 async fn wrong_method(_: ReadAccess) -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "this path does not take this method")
-}
-
-fn panicked(panic: Box<dyn Any + Send>) -> Response {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::internal(format!("a handler panicked: {}", said.unwrap_or("it did not say why"))).into_response()
 }

@@ -1,29 +1,38 @@
-//! Threads for polls, for changes, and for other reads: whoever is busy with one sort of requests never keeps another waiting.
+//! Threads for polls, for changes, and for other reads: requests of one kind never keep requests of another kind waiting.
 //!
-//! Polls are answered by the runtime on which the program runs. A connection that asks for anything else goes over to `others`,
-//! where changes are made. What is only read is computed by `readers`, whose threads have a lower priority: on a machine without a
-//! free core, a read waits for a change and not the other way round.
+//! Polls are answered by the runtime on which the program runs. Connections that begin with anything else, and all changes,
+//! are served by the API runtime. What is only read is computed by the reader runtime, whose threads have a lower priority: on
+//! a machine without a free core, a read waits for a change and not the other way round.
 
 use std::{num::NonZero, thread};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How much the priority of a reader's thread is below that of others: as much as the system allows.
+/// How much lower the priority of a reader's thread is: as much as the system allows.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 19;
 
-/// How many threads may block or compute for long, and two for every core. More than all limits let in together, and far fewer
-/// than the runtime would start: each thread that reads keeps memory for the next time.
+/// How many threads of a runtime may block or compute for long, and two more for every core: more than all limits admit
+/// together, and far fewer than the default of 512. Each thread that reads keeps memory for its next read.
 const BLOCKING: usize = 16;
 
-/// After so many steps of tasks, a thread looks for what has come over the network. Each step may send 64 KiB of a large answer; at
-/// the default of 61 a change waits for milliseconds before it is seen.
-const LOOK_EVERY: u32 = 4;
+/// After so many task steps, a thread checks for new network events. A step may send 64 KiB of a large answer; with the default
+/// of 61 steps it takes milliseconds until a change is noticed.
+const EVENT_INTERVAL: u32 = 4;
 
-/// The runtimes beside that of polls.
+/// Owns the threads of the runtimes beside that of polls.
 pub struct Runtimes {
-    others: Runtime,
+    api: Runtime,
     readers: Runtime,
+}
+
+/// Where tasks of the runtimes beside that of polls are started.
+#[derive(Clone)]
+pub struct RuntimeHandles {
+    /// For changes, probes, and connections that begin with anything but a poll.
+    pub api: Handle,
+    /// For reads that are computed.
+    pub readers: Handle,
 }
 
 impl Runtimes {
@@ -37,38 +46,32 @@ impl Runtimes {
         };
         // Large answers are sent by these threads: they may keep all cores busy but one, which is left to polls.
         let sending = cores.saturating_sub(1).max(1);
-        let others = runtime("others").worker_threads(sending).event_interval(LOOK_EVERY).build()?;
-        let readers = runtime("readers").on_thread_start(stand_back).build()?;
-        Ok(Self { others, readers })
+        let api = runtime("api").worker_threads(sending).event_interval(EVENT_INTERVAL).build()?;
+        let readers = runtime("readers").on_thread_start(lower_priority).build()?;
+        Ok(Self { api, readers })
     }
 
-    /// For connections that ask for anything but a poll.
+    /// Handles to both.
     #[must_use]
-    pub fn others(&self) -> Handle {
-        self.others.handle().clone()
+    pub fn handles(&self) -> RuntimeHandles {
+        RuntimeHandles { api: self.api.handle().clone(), readers: self.readers.handle().clone() }
     }
 
-    /// For what is only read.
-    #[must_use]
-    pub fn readers(&self) -> Handle {
-        self.readers.handle().clone()
-    }
-
-    /// Ends them. Whatever was under way had its time.
-    pub fn end(self) {
-        self.others.shutdown_background();
+    /// Ends them without waiting: requests that were under way have had their time.
+    pub fn shut_down(self) {
+        self.api.shutdown_background();
         self.readers.shutdown_background();
     }
 }
 
 /// Lowers the priority of this thread.
 #[cfg(target_os = "linux")]
-fn stand_back() {
-    // No process means this thread.
+fn lower_priority() {
+    // No process id means this thread.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!("readers have the priority of others: {error}");
+        tracing::debug!("reader threads keep the normal priority: {error}");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn stand_back() {}
+fn lower_priority() {}

@@ -9,7 +9,7 @@ use std::{
 use axum::{Router, routing::get};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::signal::Signal;
-use server::{Limits, Reply, Shortcut, listen, serve};
+use server::{Limits, listen, serve};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::harness::Server;
@@ -48,22 +48,11 @@ fn impatient() -> (String, oneshot::Sender<()>) {
     serving(Limits { header_timeout: patience, write_timeout: patience, ..Limits::default() })
 }
 
-/// Answers `GET /short` with what is too much for one piece.
-#[derive(Clone)]
-struct Large;
-
+/// More than fits into the buffers of a connection.
 const LARGE: usize = 64 * 1024 * 1024;
 
-impl Shortcut for Large {
-    type Body = Vec<u8>;
-
-    fn answer(&self, received: &[u8], head: &mut Vec<u8>) -> Option<Reply<Vec<u8>>> {
-        let request = received.strip_prefix(b"GET /short HTTP/1.1\r\n\r\n").map(|rest| received.len() - rest.len())?;
-        head.clear();
-        head.extend_from_slice(format!("HTTP/1.1 200 OK\r\ncontent-length: {LARGE}\r\n\r\n").as_bytes());
-        Some(Reply { request, body: vec![b'x'; LARGE], last: true })
-    }
-}
+/// A path on the runtime of polls, and one on the other runtime.
+const LARGE_PATHS: [&str; 2] = ["/api/v2/flux/clusters/large", "/large"];
 
 fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
@@ -72,10 +61,11 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
         crate::harness::block_on(async move {
             let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
             told.send(listener.local_addr().unwrap().to_string()).unwrap();
-            let pages =
-                Router::new().route("/small", get(async || "small")).route("/large", get(async || "x".repeat(LARGE)));
-            let service = (TowerToHyperService::new(pages), Handle::current());
-            serve(listener, Large, service, limits, async { drop(stopped.await) }).await;
+            let large = || get(async || "x".repeat(LARGE));
+            let pages = Router::new().route("/small", get(async || "small"));
+            let pages = LARGE_PATHS.into_iter().fold(pages, |pages, path| pages.route(path, large()));
+            let service = TowerToHyperService::new(pages);
+            serve(listener, |_| service.clone(), Handle::current(), limits, async { drop(stopped.await) }).await;
         });
     });
     (address.recv().unwrap(), stop)
@@ -89,16 +79,18 @@ fn slow_clients_are_cut_off() {
     let idle = talk(&address, "GET /small HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(idle.ends_with("small"), "an idle connection is ended after its answer: {idle}");
 
-    for request in ["GET /large HTTP/1.1\r\nhost: x\r\n\r\n", "GET /short HTTP/1.1\r\n\r\n"] {
+    for path in LARGE_PATHS {
         let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).unwrap();
         std::thread::sleep(Duration::from_secs(2));
         let mut taken = Vec::new();
         let _ = stream.read_to_end(&mut taken);
         assert!(taken.len() < LARGE, "a client that does not read is not waited for");
     }
-    let patient = talk(&address, "GET /short HTTP/1.1\r\n\r\n");
-    assert!(patient.len() > LARGE && patient.ends_with("xxx"), "one that reads gets all: {}", patient.len());
+    for path in LARGE_PATHS {
+        let patient = talk(&address, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"));
+        assert!(patient.len() > LARGE && patient.ends_with("xxx"), "a client that reads gets all: {}", patient.len());
+    }
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Polls go by a short way if nothing is odd about them, and are compressed where that is asked for. Neither may make a
-//! difference to what is answered.
+//! Usual polls are answered before the router, and compressed for clients that accept it. Neither may change the answer.
 
 use std::{
     io::{Read as _, Write as _},
@@ -58,7 +57,7 @@ fn a_compressed_answer_is_the_same_answer() {
         ("br", None),
         ("gzipped", None),
     ] {
-        // The second is the one that was kept.
+        // The second answer comes from the cache.
         for _ in 0..2 {
             assert_eq!(poll(&server, PATH, asks_for), (encoding.map(ToOwned::to_owned), plain.clone()), "{asks_for}");
         }
@@ -90,7 +89,7 @@ fn a_compressed_answer_is_never_older_than_a_plain_one() {
 }
 
 #[test]
-fn what_is_odd_about_a_poll_makes_no_difference() {
+fn an_unusual_poll_gets_the_same_answer() {
     let server = server();
     let plain = server.get(PATH).json();
     for path in ["/api/v2/flux/clusters/ONE.Example./namespaces", "/api/v2/flux/clusters/one%2Eexample/name%73paces"] {
@@ -126,7 +125,7 @@ fn exchange(server: &Server, requests: &str) -> String {
 }
 
 #[test]
-fn both_ways_answer_alike() {
+fn the_fast_path_and_the_router_give_the_same_response() {
     let server = server();
     let answer = |path: &str, headers: &str| {
         let text = exchange(
@@ -143,14 +142,14 @@ fn both_ways_answer_alike() {
     let odd = PATH.replace("one.", "one%2E");
     assert_eq!(answer(PATH, ""), answer(&odd, ""));
     assert_eq!(answer(PATH, "X-Request-Id: mine\r\n"), answer(&odd, "X-Request-Id: mine\r\n"));
-    assert_eq!(answer(PATH, ""), answer(PATH, "content-length: 0\r\n"), "what has a body is no poll");
+    assert_eq!(answer(PATH, ""), answer(PATH, "content-length: 0\r\n"), "an empty body makes no difference");
     let headers = "x-more: y\r\n".repeat(40);
-    assert_eq!(answer(PATH, ""), answer(PATH, &headers), "what has many headers is left to those who count them");
+    assert_eq!(answer(PATH, ""), answer(PATH, &headers), "many headers make no difference");
 }
 
 /// A no-break space is white space to Unicode, and no part of HTTP.
 #[test]
-fn only_spaces_and_tabs_around_a_token_are_left_out_on_either_way() {
+fn only_spaces_and_tabs_around_a_token_are_ignored_on_both_paths() {
     let server = server();
     let odd = PATH.replace("one.", "one%2E");
     for (credentials, status) in [
@@ -175,7 +174,7 @@ fn requests_of_all_kinds_follow_one_another_on_one_connection() {
     let request = |path: &str, more: &str| {
         format!("GET {path} HTTP/1.1\r\nauthorization: Bearer read-token\r\nx-request-id: {path}\r\n{more}\r\n")
     };
-    let paths = [PATH, PATH, "/health", PATH, "/api/v2/flux/clusters/nobody.example/namespaces"];
+    let paths = [PATH, PATH, "/health", PATH, "/api/v2/flux/clusters/unknown.example/namespaces"];
     let mut all: Vec<_> = paths[..4].iter().map(|path| request(path, "")).collect();
     all.push(request(paths[4], "connection: close\r\n"));
     let answers = exchange(&server, &all.concat());
@@ -184,7 +183,7 @@ fn requests_of_all_kinds_follow_one_another_on_one_connection() {
     let statuses: Vec<_> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
     assert_eq!(statuses, ["200", "200", "200", "200", "404"], "{answers}");
 
-    // A request that comes in pieces.
+    // A request that arrives in several packets.
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let text = format!("{}{}", request(PATH, ""), request(PATH, "connection: close\r\n"));
@@ -205,7 +204,7 @@ fn every_poll_has_an_id_and_is_counted_once() {
     assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
     let given = server.exchange("GET", PATH, &[("authorization", "Bearer read-token"), ("x-request-id", "mine")], None);
     assert_eq!(given.headers["x-request-id"], "mine");
-    // By the long way.
+    // An escaped path is left to the router.
     assert_eq!(server.get("/api/v2/flux/clusters/one%2Eexample/namespaces").status, 200);
     let metrics = server.get_open("/metrics").body;
     for line in [
