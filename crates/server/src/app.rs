@@ -9,7 +9,7 @@ use model::Registry;
 use tokio::{sync::OnceCell, task::block_in_place};
 
 use crate::{
-    Clock, Follower, Log, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
+    ChangeLog, Clock, Follower, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
     former_polls::FormerPolls, handlers::Scrapes, large_polls::LargePolls, metrics::Metrics, observe::RequestIds,
     past_documents::PastDocuments, request_limits::RequestLimits, router, runtimes::RuntimeHandles,
 };
@@ -43,7 +43,7 @@ pub struct Inner {
     pub(crate) fleet: Reader,
     pub(crate) registry: Arc<Registry>,
     pub(crate) status: Arc<Status>,
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: Arc<ChangeLog>,
     pub(crate) mode: Mode,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
@@ -125,11 +125,11 @@ impl App {
         self.openapi.get_or_try_init(write).await.cloned()
     }
 
-    /// Refuses a log that is away, or that does not continue what is served.
-    pub(crate) fn sound(&self) -> Result<(), Failure> {
+    /// Refuses to go on while the store is unavailable or the change log diverged from what is served.
+    pub(crate) fn ensure_healthy(&self) -> Result<(), Failure> {
         match self.status.store() {
             StoreStatus::Starting | StoreStatus::Following => Ok(()),
-            StoreStatus::Unavailable => Err(Failure::store_unavailable().because("the log cannot be read")),
+            StoreStatus::Unavailable => Err(Failure::store_unavailable().because("the change log cannot be read")),
             StoreStatus::Diverged(head) => Err(Failure::store_diverged(&head)),
         }
     }

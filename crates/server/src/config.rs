@@ -9,7 +9,7 @@ use manifests::ApiUrl;
 use store::{PostgresDsn, SqliteDsn, Timeouts};
 
 use crate::{
-    Keep,
+    SnapshotFileSettings,
     access::{Token, Tokens},
 };
 
@@ -218,7 +218,7 @@ pub struct Config {
     /// The documents with which a new log begins.
     pub seed: Option<PathBuf>,
     /// Where the last picture is kept.
-    pub keep: Option<Keep>,
+    pub snapshot_file: Option<SnapshotFileSettings>,
     /// A document to serve instead of the derived one.
     pub openapi: Option<PathBuf>,
     /// The directory that adds to the built-in types.
@@ -325,7 +325,7 @@ impl Args {
             Err(error) => return bad("PUBLIC_URL", error),
         };
         let retention = self.history_retention.as_deref().map(|text| time("HISTORY_RETENTION", text)).transpose()?;
-        let good_for = time("SNAPSHOT_MAX_AGE", &self.snapshot_max_age)?;
+        let max_age = time("SNAPSHOT_MAX_AGE", &self.snapshot_max_age)?;
         let file = self.snapshot_file.filter(|file| !file.is_empty()).map(PathBuf::from);
         if file.is_some() && matches!(backend, Backend::Memory) {
             return bad(
@@ -346,7 +346,7 @@ impl Args {
             backend,
             tokens: Tokens { read, write, writer },
             seed,
-            keep: file.map(|file| Keep { file, good_for }),
+            snapshot_file: file.map(|file| SnapshotFileSettings { file, max_age }),
             openapi: self.openapi_file,
             resources: self.resources_dir,
             retention,

@@ -1,9 +1,8 @@
-//! Loads the picture, and keeps it at the head of the log: at what other processes write, and at what this one wrote where
-//! whoever did could not publish it.
+//! Loads the snapshot and keeps it at the head of the change log: with the changes of other processes, and with those of this
+//! process that could not be published at once.
 //!
-//! What it cannot read, it does not publish. While the store is away the last picture stays, and a log that does not
-//! continue what was served is not followed until an operator says so. Both are told: in the log, in `/ready`, and by
-//! metrics.
+//! What it cannot read, it does not publish. While the store is unavailable the served snapshot stays, and a change log that
+//! diverged from it is not followed until an operator accepts it. Both are reported by a log line, `/ready` and metrics.
 
 use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
@@ -17,23 +16,23 @@ use tokio::{
 };
 
 use crate::{
-    Clock, Keep, Log, Status, StoreStatus,
+    ChangeLog, Clock, SnapshotFileSettings, Status, StoreStatus,
     config::Backend,
-    held::Held,
     pages,
     seeding::{self, SeedingError},
+    serving::{self, Serving},
 };
 
-/// How many changes are taken from the log at once.
+/// How many changes are read at once.
 const BATCH: u32 = 1_000;
 
-/// How long to wait before the store is tried again, at first and at most.
+/// How long to wait before the store is tried again: the first time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// How long the store may be silent before that is told.
+/// How long the store may take to answer before it is reported as unavailable.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Who records resource types.
+/// The actor of changes that record resource types.
 const TYPES_ACTOR: &str = "resource-types";
 
 /// Why a server cannot start.
@@ -45,101 +44,103 @@ pub enum Fatal {
     /// The store must not be used.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// Something else that a server needs is not to be had.
+    /// Something else that a server needs is missing.
     #[error("{0}")]
     Other(String),
-    /// The documents make no picture.
-    #[error("the store does not make a picture: {0}")]
+    /// The documents cannot be loaded.
+    #[error("the documents of the store cannot be loaded: {0}")]
     Snapshot(#[from] SnapshotError),
 }
 
 impl Fatal {
-    /// Wraps what another library has to say.
+    /// Wraps the error of another library.
     pub fn other(error: impl ToString) -> Self {
         Self::Other(error.to_string())
     }
 }
 
-/// What the follower works with.
+/// What the follower needs.
 pub struct Follower {
-    /// Where the log is kept.
+    /// Where the change log is stored.
     pub backend: Backend,
-    /// The documents with which a new log begins.
+    /// The documents with which a new change log begins.
     pub seed: Option<PathBuf>,
-    /// Where the last picture is kept for a start without the store.
-    pub keep: Option<Keep>,
+    /// Where the served snapshot is saved for a start without the store.
+    pub snapshot_file: Option<SnapshotFileSettings>,
     /// The resource types.
     pub registry: Arc<Registry>,
     /// The clocks.
     pub clock: Arc<dyn Clock>,
     /// Whether it records the types that this server adds: one that only reads does not write to the change log.
     pub records_types: bool,
-    /// What others may know.
+    /// Where the status is published.
     pub status: Arc<Status>,
-    /// The hold of others on the log.
-    pub log: Arc<Log>,
+    /// The change log as the rest of the server sees it.
+    pub log: Arc<ChangeLog>,
 }
 
 impl Follower {
-    /// Opens the store, loads the picture and follows the log until `stop` comes; ends before only if it cannot begin.
+    /// Opens the store, loads the snapshot and follows the change log until `stop` comes. Returns earlier only if it cannot start.
     pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
         let mut stop = pin!(stop);
         let now = self.clock.now();
-        let recall = || Held::recall(writer, self.log.published(), self.keep.as_ref(), &self.registry, now);
-        let mut held = block_in_place(recall).map_err(Fatal::Setting)?;
-        if let Some(age) = held.age(now) {
-            self.status.was_in_step(self.clock.uptime(), age.try_into().unwrap_or_default());
+        let (published, status) = (self.log.published(), self.status.clone());
+        let recall = || Serving::recall(writer, published, status, self.snapshot_file.as_ref(), &self.registry, now);
+        let (mut serving, at_head) = block_in_place(recall).map_err(Fatal::Setting)?;
+        if let Some(at_head) = at_head {
+            let age = serving::age(at_head, now).try_into().unwrap_or_default();
+            self.status.note_at_head(self.clock.uptime(), age);
         }
         let store = tokio::select! {
-            store = self.insist(&mut held, || async { Ok(self.backend.open().await?) }) => store?,
+            store = self.retry(&mut serving, || async { Ok(self.backend.open().await?) }) => store?,
             () = &mut stop => return Ok(()),
         };
-        self.log.opened(store.clone());
+        self.log.set_store(store.clone());
         let ended = tokio::select! {
-            fatal = self.follow(&*store, held) => fatal.map(|never| match never {}),
+            fatal = self.follow(&*store, serving) => fatal.map(|never| match never {}),
             () = &mut stop => Ok(()),
         };
         store.close().await;
         ended
     }
 
-    async fn follow(&self, store: &dyn Store, mut held: Held) -> Result<Infallible, Fatal> {
-        if held.point().is_none() {
-            // A fleet that is known, or was, is never begun anew.
-            let seed = self.seed.as_ref().filter(|_| self.backend.is_writable() && !held.knows_a_fleet());
+    async fn follow(&self, store: &dyn Store, mut serving: Serving) -> Result<Infallible, Fatal> {
+        if serving.point().is_none() {
+            // If a fleet was ever served here, the seed does not begin a new one.
+            let seed = self.seed.as_ref().filter(|_| self.backend.is_writable() && !serving.knows_a_fleet());
             if let Some(seed) = seed {
                 let plant = || async { Ok(seeding::plant(store, &self.registry, seed, &*self.clock).await?) };
-                self.insist(&mut held, plant).await?;
+                self.retry(&mut serving, plant).await?;
             }
-            let loaded = self.insist(&mut held, || self.load(store)).await?;
-            block_in_place(|| held.turn_to(loaded, self.clock.now())).map_err(Fatal::Other)?;
-            self.at_head(&mut held);
+            let loaded = self.retry(&mut serving, || self.load(store)).await?;
+            block_in_place(|| serving.replace(loaded, self.clock.now())).map_err(Fatal::Other)?;
+            self.confirm_at_head(&mut serving);
         }
-        let held = Arc::new(Mutex::new(held));
-        self.log.follows(held.clone());
+        let serving = Arc::new(Mutex::new(serving));
+        self.log.set_serving(serving.clone());
         let mut limit = BATCH;
         loop {
-            let is_done = self.look(store, &held, &mut limit).await;
-            self.status.refreshed();
+            let is_done = self.refresh(store, &serving, &mut limit).await;
+            self.status.count_refresh();
             if is_done {
-                self.record_types(store, &held).await;
+                self.record_types(store, &serving).await;
                 tokio::select! {
                     () = store.wake() => {}
-                    () = self.log.news() => {}
+                    () = self.log.refresh_requested() => {}
                 }
             }
         }
     }
 
     /// Records the types that this server adds to a change log that has changes already. If another process was first, the next
-    /// look at the change log shows it.
-    async fn record_types(&self, store: &dyn Store, held: &Mutex<Held>) {
+    /// refresh reads its change.
+    async fn record_types(&self, store: &dyn Store, serving: &Mutex<Serving>) {
         if !self.records_types || self.status.store() != StoreStatus::Following {
             return;
         }
         let change = {
-            let held = held.lock().await;
-            let Some(fleet) = held.fleet().filter(|fleet| fleet.revision() > Revision::ZERO) else { return };
+            let serving = serving.lock().await;
+            let Some(fleet) = serving.snapshot().filter(|fleet| fleet.revision() > Revision::ZERO) else { return };
             let writes = fleet.unrecorded_types();
             if writes.is_empty() {
                 return;
@@ -156,110 +157,110 @@ impl Follower {
                     types = kinds.join(", "),
                     "new resource types are recorded"
                 );
-                self.log.look();
+                self.log.request_refresh();
             }
-            Err(AppendError::Conflict { .. }) => self.log.look(),
+            Err(AppendError::Conflict { .. }) => self.log.request_refresh(),
             Err(AppendError::Store(error)) => tracing::warn!("new resource types are not recorded yet: {error}"),
         }
     }
 
-    /// Brings the picture closer to the head of the log, if that continues it; whether there is nothing more to do. What
-    /// could not be read at once is read in smaller pieces.
-    async fn look(&self, store: &dyn Store, held: &Mutex<Held>, limit: &mut u32) -> bool {
-        let Some(here) = held.lock().await.point().copied() else { return true };
+    /// Brings the snapshot closer to the head of the change log, if the change log continues it. Returns whether there is nothing more to
+    /// do. Changes that could not be read at once are read in smaller batches.
+    async fn refresh(&self, store: &dyn Store, serving: &Mutex<Serving>, limit: &mut u32) -> bool {
+        let Some(here) = serving.lock().await.point().copied() else { return true };
         let mut tail = pin!(store.changes_after(here.revision, *limit));
         let tail = if let Ok(tail) = timeout(PATIENCE, &mut tail).await {
             tail
         } else {
-            self.hold(&mut *held.lock().await, StoreStatus::Unavailable, &"it does not answer");
+            self.store_unavailable(&mut *serving.lock().await, &"the store does not answer");
             tail.await
         };
-        let held = &mut *held.lock().await;
-        if held.point() != Some(&here) {
-            // A change of this process, which was directly after the head. What others do after it is seen by the next look.
-            self.at_head(held);
+        let serving = &mut *serving.lock().await;
+        if serving.point() != Some(&here) {
+            // A change of this process was published meanwhile, and it was at the head then. The next refresh reads what came after it.
+            self.confirm_at_head(serving);
             return true;
         }
         match tail {
             Ok(tail) if tail.continues(&here) => {
                 *limit = limit.saturating_mul(2).min(BATCH);
-                return block_in_place(|| self.take(held, &tail));
+                return block_in_place(|| self.apply(serving, &tail));
             }
-            Ok(Tail { head, .. }) => self.turn(store, held, &here, head).await,
-            // So far behind that the changes since are forgotten.
+            Ok(Tail { head, .. }) => self.reload_or_diverge(store, serving, &here, head).await,
+            // So far behind that the changes since then are pruned.
             Err(StoreError::Pruned { .. }) => match store.ends().await {
-                Ok(ends) => self.turn(store, held, &here, ends.head).await,
-                Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+                Ok(ends) => self.reload_or_diverge(store, serving, &here, ends.head).await,
+                Err(error) => self.store_unavailable(serving, &error),
             },
             Err(error) => {
                 *limit = (*limit / 2).max(1);
-                self.hold(held, StoreStatus::Unavailable, &error);
+                self.store_unavailable(serving, &error);
             }
         }
         true
     }
 
-    /// Takes changes that continue the picture; whether they are all that there are.
-    fn take(&self, held: &mut Held, tail: &Tail) -> bool {
+    /// Applies changes that continue the snapshot. Returns whether they are all that there are.
+    fn apply(&self, serving: &mut Serving, tail: &Tail) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
-        match held.follow(&tail.changes, at_head, self.clock.now()) {
-            Ok(()) if at_head => self.at_head(held),
+        match serving.follow(&tail.changes, at_head, self.clock.now()) {
+            Ok(()) if at_head => self.confirm_at_head(serving),
             Ok(()) => return false,
-            Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
+            Err(reason) => self.store_unavailable(serving, &reason),
         }
         true
     }
 
-    /// Turns to the picture of a log whose next changes do not continue this one, where that may be; else keeps it.
-    async fn turn(&self, store: &dyn Store, held: &mut Held, here: &Point, head: Point) {
-        let turned = async {
+    /// Loads a change log whose next changes do not continue the snapshot, if it may be followed; otherwise it has diverged.
+    async fn reload_or_diverge(&self, store: &dyn Store, serving: &mut Serving, here: &Point, head: Point) {
+        let reload = async {
             if head.store != here.store || !may_follow(store, here).await? {
                 return Ok(None);
             }
             let loaded = self.load(store).await?;
-            // Asked once more: it is the log that was loaded.
+            // Checked again, since the change log may have been replaced while it was loaded.
             Ok::<_, Fatal>(may_follow(store, here).await?.then_some(loaded))
         };
-        match turned.await {
+        match reload.await {
             Ok(Some(loaded)) if loaded.point().store == here.store => {
-                tracing::warn!(point = %loaded.point(), "the picture is replaced by that of the log");
-                match block_in_place(|| held.turn_to(loaded, self.clock.now())) {
-                    Ok(()) => self.at_head(held),
-                    Err(what) => self.hold(held, StoreStatus::Unavailable, &what),
+                tracing::warn!(point = %loaded.point(), "the served snapshot is replaced by the one of the change log");
+                match block_in_place(|| serving.replace(loaded, self.clock.now())) {
+                    Ok(()) => self.confirm_at_head(serving),
+                    Err(reason) => self.store_unavailable(serving, &reason),
                 }
             }
             Ok(_) => {
-                let what = format!("the log is at {head}, and does not continue it");
-                self.hold(held, StoreStatus::Diverged(head), &what);
+                if serving.log_diverged(head, self.clock.now()) {
+                    let serves = serving.describe();
+                    tracing::error!(
+                        "the change log diverged from the snapshot of this server: it is at {head}; {serves}; run `flux-resourceset-cli store`"
+                    );
+                }
             }
-            Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
+            Err(error) => self.store_unavailable(serving, &error),
         }
     }
 
-    fn at_head(&self, held: &mut Held) {
-        if let Err(what) = held.at_head(self.clock.now()) {
-            return self.hold(held, StoreStatus::Unavailable, &what);
-        }
-        if let (true, Some(point)) = (self.status.in_step(self.clock.uptime()), held.point()) {
-            tracing::info!(%point, "the picture is at the head of the log");
+    fn confirm_at_head(&self, serving: &mut Serving) {
+        match serving.confirm_at_head(self.clock.now()) {
+            Ok(()) => self.status.note_at_head(self.clock.uptime(), Duration::ZERO),
+            Err(reason) => self.store_unavailable(serving, &reason),
         }
     }
 
-    /// Keeps the picture as it is; says so once.
-    fn hold(&self, held: &mut Held, status: StoreStatus, what: &dyn std::fmt::Display) {
-        let log = if let StoreStatus::Diverged(head) = &status { Some(head) } else { None };
-        held.show(log, self.clock.now());
-        if self.status.turn(status) {
-            let point = held.point().map(ToString::to_string);
-            tracing::error!(point, "the picture is kept as it is: {what}");
+    /// The change log cannot be followed at the moment; logged once.
+    fn store_unavailable(&self, serving: &mut Serving, reason: &dyn std::fmt::Display) {
+        if serving.store_unavailable(self.clock.now()) {
+            let serves = serving.describe();
+            tracing::error!("the change log cannot be followed: {reason}; {serves}, and the store is tried again");
         }
     }
 
-    /// Reads the whole picture: clusters are understood while the next ones are read.
+    /// Loads the whole snapshot: clusters are parsed while the next ones are read.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
         let (to, pieces) = store::pieces();
         let registry = self.registry.clone();
-        let understood = spawn_blocking(move || {
+        let parsed = spawn_blocking(move || {
             let mut count = 0;
             let pieces = pieces.into_iter().inspect(|piece| {
                 count += piece.len();
@@ -268,25 +269,24 @@ impl Follower {
             Snapshot::load_pieces(registry, pieces)
         });
         let point = store.read(to).await;
-        // If nobody took what was read, this says why.
-        let fleet = understood.await.map_err(Fatal::other)??;
+        // If parsing failed, its error is the reason for which reading ended, too.
+        let fleet = parsed.await.map_err(Fatal::other)??;
         Ok(fleet.at(point?))
     }
 
     /// Tries until it succeeds, or until trying again cannot help.
-    async fn insist<T, F>(&self, held: &mut Held, attempt: impl Fn() -> F) -> Result<T, Fatal>
+    async fn retry<T, F>(&self, serving: &mut Serving, attempt: impl Fn() -> F) -> Result<T, Fatal>
     where
         F: Future<Output = Result<T, Fatal>>,
     {
         let (mut pause, longest) = RETRY;
         loop {
             match attempt().await {
-                // Where something good can be served, even damage is waited for: somebody may put the store back.
+                // While a snapshot can be served, even a damaged store is tried again: an operator may restore it.
                 Err(Fatal::Store(error))
-                    if error.may_pass() || (matches!(error, StoreError::Corrupt(_)) && held.is_fit()) =>
+                    if error.may_pass() || (matches!(error, StoreError::Corrupt(_)) && serving.can_serve()) =>
                 {
-                    held.show(None, self.clock.now());
-                    self.status.turn(StoreStatus::Unavailable);
+                    serving.store_unavailable(self.clock.now());
                     tracing::warn!(retry.seconds = pause.as_secs_f64(), "the fleet is not loaded: {error}");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(longest);
@@ -297,7 +297,7 @@ impl Follower {
     }
 }
 
-/// Whether a log may be followed by who is at a point: that is in its past, or an operator has overruled it.
+/// Whether a change log may be followed by a server that serves a point: the point is in its past, or an operator has overruled it.
 async fn may_follow(store: &dyn Store, here: &Point) -> Result<bool, StoreError> {
     Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.overrules(&here.digest).await?)
 }

@@ -10,7 +10,7 @@ use std::{
 
 use model::{Registry, excerpt::printable};
 use server::{
-    ApiService, App, Fatal, Follower, Limits, Log, Parts, RuntimeHandles, Runtimes, Status, SystemClock, back_up,
+    ApiService, App, ChangeLog, Fatal, Follower, Limits, Parts, RuntimeHandles, Runtimes, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
     keep_pages_small, listen, openapi_document, restore, retain, serve,
 };
@@ -107,12 +107,12 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
     let follower = Follower {
         backend: config.backend,
         seed: config.seed,
-        keep: config.keep,
+        snapshot_file: config.snapshot_file,
         registry,
         records_types: config.mode == Mode::Crud,
         clock: Arc::new(SystemClock::start()),
         status: Arc::new(Status::default()),
-        log: Arc::new(Log::default()),
+        log: Arc::new(ChangeLog::default()),
     };
     let parts = Parts {
         fleet: reader,

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::Revision;
 use store::{Ends, EntryQuery, Store, StoreError};
 
-use crate::{Clock, Log, Status, StoreStatus};
+use crate::{ChangeLog, Clock, Status, StoreStatus};
 
 /// How often the log is looked through.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_mins(10);
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Forgets what is older than `keep`, for ever.
-pub async fn retain(log: Arc<Log>, status: Arc<Status>, clock: Arc<dyn Clock>, keep: SignedDuration) {
+pub async fn retain(log: Arc<ChangeLog>, status: Arc<Status>, clock: Arc<dyn Clock>, keep: SignedDuration) {
     // There is nothing to forget before the first change.
     log.reached(Revision::ZERO.next()).await;
     let started = clock.now().checked_sub(clock.uptime()).unwrap_or(Timestamp::MIN);
@@ -53,7 +53,7 @@ fn certain_time(now: Timestamp, newest: Timestamp, uptime: Duration) -> Timestam
 
 /// Forgets the changes before the first one that is young enough.
 async fn forget(
-    log: &Log,
+    log: &ChangeLog,
     status: &Status,
     clock: &dyn Clock,
     keep: SignedDuration,

@@ -1,10 +1,10 @@
-//! The last picture, on this server's own disk: what it serves when it starts while the store is away, and by what it
-//! knows a log that is not the one it followed.
+//! The served snapshot, on this server's own disk: what it serves after a start while the store is away, and what it compares
+//! the change log with.
 //!
-//! The file is an [`archive`]: a picture, and the changes since. It is written before a picture is served, so
-//! that a server which starts from it never serves less than it did before. What does not read whole is not used. Its time
-//! is when the picture was last at the head of the log. A second file beside it is locked, since two servers with one
-//! memory have none; its time is when the picture was last served.
+//! The file is an [`archive`]: a snapshot, and the changes since. It is written before a snapshot is served, so
+//! that a server which starts from it never serves less than it did before. A file that cannot be read whole is not used. Its
+//! modification time is when the snapshot was last at the head of the change log. A second file, with the suffix `lock`, is
+//! locked, since two servers cannot share a snapshot file; its modification time is when the snapshot was last served.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -27,173 +27,174 @@ use crate::pages;
 /// How often the times of the files are brought up to date.
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
 
-/// The changes after the picture may take this much, and as much as the picture; then the file is written anew.
+/// The changes after the snapshot may take this much more than the snapshot; then the file is written anew.
 const SLACK: u64 = 1024 * 1024;
 
-/// A picture that was kept.
-pub(crate) struct Kept {
-    /// The picture.
+/// A snapshot that was saved before this start.
+pub(crate) struct RecalledSnapshot {
+    /// The snapshot.
     pub(crate) fleet: Snapshot,
-    /// When it was last known to be at the head of the log.
+    /// When it was last known to be at the head of the change log.
     pub(crate) at_head: Timestamp,
     /// When it was last served, if that is known.
     pub(crate) served: Option<Timestamp>,
 }
 
-/// What there is to remember.
-pub(crate) enum Memory {
-    /// There was no file.
-    None,
-    /// There is a file that is not to be relied on: a fleet was known here, and is forgotten.
+/// What a snapshot file has at a start.
+pub(crate) enum Recalled {
+    /// There was no file: this is a first start.
+    Nothing,
+    /// A fleet was served here, and its snapshot is gone or cannot be read.
     Lost,
-    /// A picture.
-    Kept(Box<Kept>),
+    /// A snapshot.
+    Snapshot(Box<RecalledSnapshot>),
 }
 
-/// Where the last picture is kept.
+/// Where the served snapshot is saved.
 pub(crate) struct SnapshotFile {
     path: PathBuf,
     lock: File,
-    /// Whether the lock says that a picture was kept.
-    knew: bool,
-    /// When the picture was last served before this start.
+    /// Whether the lock file records that a snapshot was saved.
+    was_saved: bool,
+    /// When the snapshot was last served before this start.
     served: Option<Timestamp>,
-    /// When the lock was last told that it still is.
+    /// When the modification time of the lock file was last set.
     beat: Timestamp,
-    /// When the picture was last written, or could not be.
+    /// When the snapshot was last written, or could not be.
     tried: Timestamp,
     /// The file, while its last line is what is served.
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
-struct Open {
+struct OpenFile {
     file: File,
-    /// How much more may be appended.
+    /// How many more bytes may be appended.
     room: u64,
-    /// When it was last told that it is at the head of the log.
+    /// When its modification time was last set.
     beat: Timestamp,
 }
 
 impl SnapshotFile {
-    /// Takes hold of the file, as the only one.
+    /// Locks the file for this server.
     pub(crate) fn open(path: PathBuf, now: Timestamp) -> Result<Self, String> {
-        let beside = path.with_added_extension("lock");
-        // Before it is touched: a file that nobody has served has no time.
-        let before = fs::metadata(&beside).ok();
-        let served = before.as_ref().and_then(|about| about.modified().ok());
-        let knew = before.is_some_and(|about| about.len() > 0);
-        let told = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
-        let lock = options().create(true).truncate(false).write(true).open(&beside).map_err(|error| told(&error))?;
+        let lock_path = path.with_added_extension("lock");
+        // Read before the file is created: a snapshot that was never served has no time.
+        let before = fs::metadata(&lock_path).ok();
+        let served = before.as_ref().and_then(|metadata| metadata.modified().ok());
+        let was_saved = before.is_some_and(|metadata| metadata.len() > 0);
+        let message = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
+        let lock =
+            options().create(true).truncate(false).write(true).open(&lock_path).map_err(|error| message(&error))?;
         lock.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => told(&"another server keeps its picture there"),
-            fs::TryLockError::Error(error) => told(&error),
+            fs::TryLockError::WouldBlock => message(&"another server uses this file"),
+            fs::TryLockError::Error(error) => message(&error),
         })?;
         let served = served.and_then(|time| Timestamp::try_from(time).ok());
-        Ok(Self { path, lock, knew, served, beat: now - HEARTBEAT, tried: now, open: None })
+        Ok(Self { path, lock, was_saved, served, beat: now - HEARTBEAT, tried: now, open: None })
     }
 
-    /// Reads what was kept.
-    pub(crate) fn recall(&mut self, registry: &Arc<Registry>) -> Memory {
+    /// Reads what was saved.
+    pub(crate) fn recall(&mut self, registry: &Arc<Registry>) -> Recalled {
         match read(&self.path, registry) {
             Ok((fleet, open)) => {
                 let (at_head, served) = (open.beat, self.served);
                 self.open = Some(open);
-                Memory::Kept(Box::new(Kept { fleet, at_head, served }))
+                Recalled::Snapshot(Box::new(RecalledSnapshot { fleet, at_head, served }))
             }
-            Err(Unusable::Missing) if self.knew => {
-                tracing::error!(file = %self.path.display(), "a picture was kept, and is not there any more");
-                Memory::Lost
+            Err(Unusable::Missing) if self.was_saved => {
+                tracing::error!(file = %self.path.display(), "the snapshot file is missing, though a snapshot was saved there");
+                Recalled::Lost
             }
-            Err(Unusable::Missing) => Memory::None,
+            Err(Unusable::Missing) => Recalled::Nothing,
             Err(Unusable::Because(what)) => {
-                tracing::error!(file = %self.path.display(), "the kept picture is not used: {what}");
-                Memory::Lost
+                tracing::error!(file = %self.path.display(), "the snapshot file cannot be read and is not used: {what}");
+                Recalled::Lost
             }
         }
     }
 
-    /// Keeps a picture that is about to be served, and which these changes made of the one before.
-    pub(crate) fn keep(&mut self, fleet: &Snapshot, changes: &[Change], now: Timestamp) -> Result<(), String> {
+    /// Saves a snapshot that is about to be served, and that these changes have made of the one before.
+    pub(crate) fn save(&mut self, fleet: &Snapshot, changes: &[Change], now: Timestamp) -> Result<(), String> {
         self.tried = now;
-        let kept = match self.open.take() {
+        let saved = match self.open.take() {
             Some(open) if open.room > 0 => append(open, changes, now),
             _ => write(&self.path, fleet, now),
         };
-        match kept {
+        match saved {
             Ok(open) => {
                 self.open = Some(open);
-                self.remember().or_else(|error| self.forget(&error))
+                self.record_saved().or_else(|error| self.remove(&error))
             }
-            Err(error) => self.forget(&error),
+            Err(error) => self.remove(&error),
         }
     }
 
-    /// Says in the lock that a picture was kept: where it is gone later, that is not a first start.
-    fn remember(&mut self) -> io::Result<()> {
-        if !self.knew {
+    /// Records in the lock file that a snapshot was saved: if it is missing later, that is not a first start.
+    fn record_saved(&mut self) -> io::Result<()> {
+        if !self.was_saved {
             self.lock.write_all(b"a fleet was known here\n")?;
             self.lock.sync_all()?;
-            self.knew = true;
+            self.was_saved = true;
         }
         Ok(())
     }
 
-    /// Keeps a picture of another history.
+    /// Saves a snapshot that does not continue the one before.
     pub(crate) fn replace(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
         self.open = None;
-        self.keep(fleet, &[], now)
+        self.save(fleet, &[], now)
     }
 
-    /// The picture is served.
-    pub(crate) fn served(&mut self, now: Timestamp) {
+    /// The snapshot is served at this time.
+    pub(crate) fn note_served(&mut self, now: Timestamp) {
         if is_due(self.beat, now) {
             self.beat = now;
-            self.told(self.lock.set_modified(now.into()));
+            self.warn_about(self.lock.set_modified(now.into()));
         }
     }
 
-    /// The picture is still at the head of the log. One that could not be kept is tried again.
-    pub(crate) fn at_head(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
+    /// The snapshot is still at the head of the change log. If it could not be saved, that is tried again.
+    pub(crate) fn confirm_at_head(&mut self, fleet: &Snapshot, now: Timestamp) -> Result<(), String> {
         let due = is_due(self.open.as_ref().map_or(self.tried, |open| open.beat), now);
         match &mut self.open {
-            None if due => self.keep(fleet, &[], now),
+            None if due => self.save(fleet, &[], now),
             Some(open) if due => {
                 open.beat = now;
-                let beaten = open.file.set_modified(now.into());
-                self.told(beaten);
+                let result = open.file.set_modified(now.into());
+                self.warn_about(result);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn told(&self, beaten: io::Result<()>) {
-        if let Err(error) = beaten {
-            tracing::warn!(file = %self.path.display(), "the kept picture looks older than it is: {error}");
+    fn warn_about(&self, result: io::Result<()>) {
+        if let Err(error) = result {
+            tracing::warn!(file = %self.path.display(), "the snapshot file looks older than it is: its modification time cannot be set: {error}");
         }
     }
 
-    /// What could not be written must not be there: it would be an older picture when it is needed.
-    fn forget(&self, error: &io::Error) -> Result<(), String> {
+    /// Removes a file that could not be written: it would be an older snapshot when it is needed.
+    fn remove(&self, error: &io::Error) -> Result<(), String> {
         let path = self.path.display();
         match fs::remove_file(&self.path) {
             Err(stuck) if stuck.kind() != io::ErrorKind::NotFound => {
                 Err(format!("SNAPSHOT_FILE {path} can be neither written ({error}) nor removed ({stuck})"))
             }
             _ => {
-                tracing::error!("the picture is served and not kept: SNAPSHOT_FILE {path}: {error}");
+                tracing::error!("the snapshot is served and not saved: SNAPSHOT_FILE {path}: {error}");
                 Ok(())
             }
         }
     }
 }
 
-/// Whether a time is to be brought up to date. One that is yet to come is: the clock was set back.
+/// Whether a modification time has to be set again. A time in the future has: the clock was set back.
 fn is_due(beat: Timestamp, now: Timestamp) -> bool {
     now.duration_since(beat).abs() >= HEARTBEAT
 }
 
-/// Nobody else needs to read what a fleet is made of.
+/// No other user may read what a fleet is made of.
 fn options() -> OpenOptions {
     let mut options = File::options();
     options.mode(0o600);
@@ -211,7 +212,7 @@ impl From<io::Error> for Unusable {
     }
 }
 
-fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, Open), Unusable> {
+fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, OpenFile), Unusable> {
     let because = |error: &dyn ToString| Unusable::Because(error.to_string());
     let file = options().read(true).append(true).open(path)?;
     let at_head = Timestamp::try_from(file.metadata()?.modified()?).map_err(|error| because(&error))?;
@@ -223,18 +224,18 @@ fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, Open), Unusa
         let change = change.map_err(|error| because(&error))?;
         fleet = fleet.apply(&change).map_err(|error| because(&error))?;
     }
-    Ok((fleet, Open { file, room: 0, beat: at_head }))
+    Ok((fleet, OpenFile { file, room: 0, beat: at_head }))
 }
 
-/// Writes the whole picture beside the file, and puts it in its place.
-fn write(path: &Path, fleet: &Snapshot, now: Timestamp) -> io::Result<Open> {
+/// Writes the whole snapshot to a new file, and renames that.
+fn write(path: &Path, fleet: &Snapshot, now: Timestamp) -> io::Result<OpenFile> {
     let new = path.with_added_extension("new");
     let written = write_new(&new, fleet).and_then(|file| {
         fs::rename(&new, path)?;
         sync_folder(path)?;
-        Ok(Open { room: file.metadata()?.len() + SLACK, file, beat: now })
+        Ok(OpenFile { room: file.metadata()?.len() + SLACK, file, beat: now })
     });
-    // What is only begun takes room for nothing; where it cannot be removed either, that is said of the file itself.
+    // A file that was only begun wastes space. If it cannot be removed either, the failure to write is reported.
     written.inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
@@ -249,7 +250,7 @@ fn write_new(new: &Path, fleet: &Snapshot) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a new name in a folder last.
+/// Makes a new name in a folder durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -257,14 +258,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-fn append(mut open: Open, changes: &[Change], now: Timestamp) -> io::Result<Open> {
+fn append(mut open: OpenFile, changes: &[Change], now: Timestamp) -> io::Result<OpenFile> {
     let mut lines = Vec::new();
     for change in changes {
         archive::write_change(&mut lines, change)?;
     }
     open.file.write_all(&lines)?;
     open.file.sync_data()?;
-    Ok(Open { room: open.room.saturating_sub(lines.len() as u64), beat: now, ..open })
+    Ok(OpenFile { room: open.room.saturating_sub(lines.len() as u64), beat: now, ..open })
 }
 
 #[cfg(test)]
@@ -272,16 +273,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_back_leaves_no_time_that_is_yet_to_come() {
+    fn a_clock_that_was_set_back_leaves_no_time_in_the_future() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kept");
+        let path = folder.path().join("saved");
         let [now, ahead, soon] =
             ["2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z", "2026-01-01T00:00:20Z"].map(|text| text.parse().unwrap());
         let mut file = SnapshotFile::open(path, now).unwrap();
-        let told = || fs::metadata(folder.path().join("kept.lock")).unwrap().modified().unwrap();
+        let modified = || fs::metadata(folder.path().join("saved.lock")).unwrap().modified().unwrap();
         for time in [now, ahead, soon] {
-            file.served(time);
-            assert_eq!(Timestamp::try_from(told()).unwrap(), time);
+            file.note_served(time);
+            assert_eq!(Timestamp::try_from(modified()).unwrap(), time);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What others may know of the follower: how old the picture is, and how it gets on with the store.
+//! What the rest of the server sees of the follower: how old the snapshot is, and how the store is.
 
 use std::{
     sync::{
@@ -14,13 +14,13 @@ use model::Point;
 /// How the follower gets on with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreStatus {
-    /// Not opened yet.
+    /// The store has not been read yet.
     Starting,
-    /// At the head of the log.
+    /// The served snapshot is at the head of the change log.
     Following,
-    /// The store cannot be read; the picture ages.
+    /// The store cannot be read; the snapshot ages.
     Unavailable,
-    /// The log, which ends here, does not continue what is served; the picture is kept.
+    /// The change log, which ends here, does not continue the snapshot.
     Diverged(Point),
 }
 
@@ -37,28 +37,28 @@ impl StoreStatus {
     }
 }
 
-/// What others may know of the follower.
+/// The status that the follower publishes.
 #[derive(Debug)]
 pub struct Status {
-    /// Milliseconds of uptime at which the picture was last known to be at the head; below zero if that was before the
+    /// Milliseconds of uptime at which the snapshot was last known to be at the head; below zero if that was before the
     /// start.
-    synced: AtomicI64,
+    at_head: AtomicI64,
     store: ArcSwap<StoreStatus>,
-    /// How often the follower has compared what is served with the head of the change log, whatever it found.
+    /// How often the follower has compared the snapshot with the head of the change log, with whatever result.
     refreshes: AtomicU64,
 }
 
 impl Default for Status {
     fn default() -> Self {
         let store = ArcSwap::from_pointee(StoreStatus::Starting);
-        Self { synced: AtomicI64::new(0), store, refreshes: AtomicU64::new(0) }
+        Self { at_head: AtomicI64::new(0), store, refreshes: AtomicU64::new(0) }
     }
 }
 
 impl Status {
-    /// How long ago the picture was known to be at the head of the log.
+    /// How long ago the snapshot was known to be at the head of the change log.
     pub(crate) fn age(&self, uptime: Duration) -> Duration {
-        let age = milliseconds(uptime).saturating_sub(self.synced.load(Ordering::Relaxed));
+        let age = milliseconds(uptime).saturating_sub(self.at_head.load(Ordering::Relaxed));
         Duration::from_millis(u64::try_from(age).unwrap_or(0))
     }
 
@@ -66,29 +66,23 @@ impl Status {
         **self.store.load()
     }
 
-    /// The picture is at the head; whether this is news.
-    pub(crate) fn in_step(&self, uptime: Duration) -> bool {
-        self.was_in_step(uptime, Duration::ZERO);
-        self.turn(StoreStatus::Following)
-    }
-
-    /// The picture was at the head so long ago.
-    pub(crate) fn was_in_step(&self, uptime: Duration, ago: Duration) {
-        self.synced.store(milliseconds(uptime).saturating_sub(milliseconds(ago)), Ordering::Relaxed);
+    /// The snapshot was at the head of the change log so long ago.
+    pub(crate) fn note_at_head(&self, uptime: Duration, ago: Duration) {
+        self.at_head.store(milliseconds(uptime).saturating_sub(milliseconds(ago)), Ordering::Relaxed);
     }
 
     pub(crate) fn refreshes(&self) -> u64 {
         self.refreshes.load(Ordering::Relaxed)
     }
 
-    /// A refresh has ended, well or not.
-    pub(crate) fn refreshed(&self) {
+    /// A refresh has ended, with whatever result.
+    pub(crate) fn count_refresh(&self) {
         self.refreshes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether this is news.
-    pub(crate) fn turn(&self, now: StoreStatus) -> bool {
-        self.store.swap(Arc::new(now)).name() != now.name()
+    /// Publishes the status of the store. Returns whether it has another name than before.
+    pub(crate) fn set(&self, store: StoreStatus) -> bool {
+        self.store.swap(Arc::new(store)).name() != store.name()
     }
 }
 

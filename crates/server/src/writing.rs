@@ -1,62 +1,65 @@
-//! How every change is made: edit a draft on the picture, review the picture that it would make, append, and answer
-//! once the picture has come to it.
+//! How every change is made, in three phases: prepare, commit, publish.
 //!
-//! Serializable without locks: the change is for the revision after the picture on which it was reviewed, and the store
-//! takes it only there. If another process was first, the edit is made anew on the newer picture; so concurrent edits
-//! never lose one another, and rules that span documents hold. Writers of this process think one after another, on what is
-//! on its way too, and go to the store together ([`Queue`]).
+//! 1. [`prepare`]: the edit is made on a draft of the newest snapshot, and the snapshot that results from it is reviewed.
+//! 2. [`commit`]: the change is appended to the change log by compare-and-swap, together with other changes that wait
+//!    ([`group_commit`](crate::group_commit)).
+//! 3. [`publish`]: the request is answered once the snapshot with the change is served.
+//!
+//! The change is for the revision after the snapshot on which it was prepared, and the store appends it only there. If another
+//! change was first, all phases are repeated on the newer snapshot. So concurrent edits never lose one another, and rules
+//! about several documents hold, without locks and across processes.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use fleet::{AllowedRemovals, Draft, EditError, Objections, Rule, Snapshot, plan_of_change};
-use model::{Digest, FieldError, Kind, Plan, ProtectedCluster, RefusedRemovals, ResourceType, Revision, Write};
+use model::{Change, Digest, FieldError, Kind, Plan, ProtectedCluster, RefusedRemovals, ResourceType, Revision, Write};
 
 use crate::{
     App,
     access::WriteAccess,
     body::ACCEPT_PATCH,
     failure::Failure,
-    queue::{Queue, Turn, Void},
+    group_commit::{CommitError, GroupCommit, PrepareTurn},
     request_limits::Permit,
 };
 
-/// How often a writer starts anew because others were first. Each time, somebody made progress.
-const TRIES: u32 = 100;
+/// How often a change is prepared because others were first. Each time, one of the others has succeeded.
+const ATTEMPTS: u32 = 100;
 
-/// How long the picture may take to come to a change that is in the log.
+/// How long it may take until the snapshot with a change is served.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came of a change.
+/// The outcome of a change.
 pub(crate) enum Outcome<T> {
-    /// It would do this. Where it may be about the whole fleet, others wait until the plan is sent.
+    /// It would do this. If it may be about the whole fleet, it holds the slot of a plan until the plan is sent.
     Planned(Box<Plan>, Option<Permit>),
-    /// It is done, or there was nothing to do; the picture has it.
+    /// It is made, or there was nothing to do.
     Done(Done<T>),
 }
 
 /// A change that was made.
 pub(crate) struct Done<T> {
-    /// Its revision or, where there was nothing to do, the picture's.
+    /// Its revision or, if there was nothing to do, that of the snapshot.
     pub(crate) revision: Revision,
-    /// The picture, at this change or later.
+    /// The served snapshot, at this change or later.
     pub(crate) fleet: Arc<Snapshot>,
     /// What was written.
     pub(crate) writes: Vec<Write>,
-    /// What the edit answered.
+    /// What the edit returned.
     pub(crate) value: T,
 }
 
-/// How much there is to think through.
+/// How many clusters an edit may be about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
-    /// One cluster, which takes a fraction of a millisecond.
+    /// One cluster: preparing takes a fraction of a millisecond.
     OneCluster,
     /// Perhaps all of them.
     Many,
 }
 
-/// How a change is asked for.
+/// How a change is requested.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     /// Whether it is only planned.
@@ -65,91 +68,144 @@ pub(crate) struct Terms {
     pub(crate) allow_removals: usize,
 }
 
-/// Makes a change, or tells what it would do.
+/// A change that was prepared on a snapshot.
+struct Prepared<'a, T> {
+    base: Arc<Snapshot>,
+    /// Whether the base is a pending head, which is not appended yet.
+    is_pending: bool,
+    /// The right to queue the change. A dry run has none.
+    turn: Option<PrepareTurn<'a>>,
+    /// The change, or why it is rejected.
+    evaluated: Result<Evaluated<T>, Failure>,
+}
+
+/// What an edit comes to.
+struct Evaluated<T> {
+    change: Change,
+    next: Snapshot,
+    value: T,
+    /// Only of a dry run.
+    plan: Option<Plan>,
+}
+
+/// Makes a change, or plans it.
 pub(crate) async fn write<T>(
     app: &App,
     access: &WriteAccess,
     about: About,
-    Terms { dry_run, allow_removals }: Terms,
+    terms: Terms,
     edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Outcome<T>, Failure> {
-    if !dry_run {
-        // Nobody queues for a store that is away.
-        app.sound()?;
+    let is_large_plan = terms.dry_run && about == About::Many;
+    if !terms.dry_run {
+        // No writer queues for a store that is unavailable.
+        app.ensure_healthy()?;
     }
-    let mut permit = if dry_run && about == About::Many { Some(app.limits.plans.enter().await?) } else { None };
-    for _ in 0..TRIES {
-        // A dry run is in nobody's way.
-        let mut turn = if dry_run { None } else { Some(turn(app).await?) };
-        let newest = app.snapshot()?;
-        let ahead = turn.as_mut().and_then(|turn| turn.ahead_of(&newest));
-        let is_ahead = ahead.is_some();
-        let fleet = ahead.unwrap_or(newest);
-        let think = || {
-            let mut draft = Draft::on(&fleet);
-            let value = edit(&mut draft)?;
-            let allowed = if dry_run { AllowedRemovals::Planned } else { AllowedRemovals::AtMost(allow_removals) };
-            let (change, next) = draft.into_change(access.origin(app.clock.now()), allowed)?;
-            let plan = dry_run.then(|| plan_of_change(&fleet, &next, &change.writes, allow_removals));
-            let plan = plan.transpose().map_err(Failure::internal)?;
-            Ok((change, next, value, plan))
-        };
-        // A change of ten thousand clusters takes a while to think through; polls go on meanwhile.
-        let thought: Result<_, Failure> =
-            if about == About::OneCluster { think() } else { tokio::task::block_in_place(think) };
-        let has_more_to_do = matches!(&thought, Ok((change, .., plan)) if plan.is_some() || !change.writes.is_empty());
-        if !has_more_to_do && !is_true(app, fleet.revision(), turn.take_if(|_| is_ahead)).await? {
-            continue;
+    let permit = if is_large_plan { Some(app.limits.plans.enter().await?) } else { None };
+    for _ in 0..ATTEMPTS {
+        let Prepared { base, is_pending, turn, evaluated } = prepare(app, access, about, terms, &edit).await?;
+        match (evaluated, turn) {
+            (Ok(Evaluated { plan: Some(plan), .. }), _) => return Ok(Outcome::Planned(Box::new(plan), permit)),
+            (Ok(Evaluated { change, next, value, .. }), Some(turn)) if !change.writes.is_empty() => {
+                let (revision, writes) = (change.revision, change.writes.clone());
+                if commit(app, turn, change, next).await? {
+                    let fleet = publish(app, revision).await?;
+                    return Ok(Outcome::Done(Done { revision, fleet, writes, value }));
+                }
+            }
+            // A rejection, or nothing to do: true only of the newest snapshot.
+            (evaluated, turn) => {
+                if confirm_current(app, base.revision(), is_pending, turn).await? {
+                    let value = evaluated?.value;
+                    let (revision, writes) = (base.revision(), Vec::new());
+                    return Ok(Outcome::Done(Done { revision, fleet: base, writes, value }));
+                }
+            }
         }
-        let (change, next, value, plan) = thought?;
-        if let Some(plan) = plan {
-            return Ok(Outcome::Planned(Box::new(plan), permit.take()));
-        }
-        let Some(turn) = turn.filter(|_| !change.writes.is_empty()) else {
-            return Ok(Outcome::Done(Done { revision: fleet.revision(), fleet, writes: Vec::new(), value }));
-        };
-        app.sound()?;
-        let (revision, writes) = (change.revision, change.writes.clone());
-        if !came_of(app, turn.make(change, next).await).await? {
-            continue;
-        }
-        reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
-        app.log.queue.settled(revision);
-        return Ok(Outcome::Done(Done { revision, fleet: app.snapshot()?, writes, value }));
     }
-    Err(busy("too many others write at the same time; nothing was done, and it can be tried again"))
+    Err(busy("too many other changes are made at the same time; nothing was done, and it can be tried again"))
 }
 
-/// Whether what was thought on a picture holds: that there is nothing to do, or that something may not be done. It holds on the
-/// newest picture; if this was not, waits until that is there. Of a picture that is still on its way (`ahead`) it is known
-/// when it has arrived: then it was the newest, after the request had come.
-async fn is_true(app: &App, revision: Revision, ahead: Option<Turn<'_>>) -> Result<bool, Failure> {
-    if let Some(ahead) = ahead {
-        let arrived = came_of(app, ahead.wait_for_others().await).await?;
-        if arrived {
-            reach(app, revision).await?;
-        }
-        return Ok(arrived);
-    }
-    app.sound()?;
-    let head =
-        app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?.head.revision;
-    reach(app, head).await?;
-    Ok(head == revision)
+/// First phase: makes the edit on a draft of the newest snapshot, pending changes included, and reviews the result. A dry run is made on
+/// the served snapshot, and delays no writer.
+async fn prepare<'a, T>(
+    app: &'a App,
+    access: &WriteAccess,
+    about: About,
+    Terms { dry_run, allow_removals }: Terms,
+    edit: &impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
+) -> Result<Prepared<'a, T>, Failure> {
+    let mut turn = if dry_run { None } else { Some(turn(app).await?) };
+    let served = app.snapshot()?;
+    let pending = turn.as_mut().and_then(|turn| turn.pending_head(&served));
+    let is_pending = pending.is_some();
+    let base = pending.unwrap_or(served);
+    let evaluate = || {
+        let mut draft = Draft::on(&base);
+        let value = edit(&mut draft)?;
+        let allowed = if dry_run { AllowedRemovals::Planned } else { AllowedRemovals::AtMost(allow_removals) };
+        let (change, next) = draft.into_change(access.origin(app.clock.now()), allowed)?;
+        let plan = dry_run.then(|| plan_of_change(&base, &next, &change.writes, allow_removals));
+        let plan = plan.transpose().map_err(Failure::internal)?;
+        Ok(Evaluated { change, next, value, plan })
+    };
+    // A change of ten thousand clusters takes a while; other tasks of this thread go on meanwhile.
+    let evaluated = if about == About::OneCluster { evaluate() } else { tokio::task::block_in_place(evaluate) };
+    Ok(Prepared { base, is_pending, turn, evaluated })
 }
 
-/// Whether what was on its way has arrived; if it may be tried again, waits until there is a newer picture.
-async fn came_of(app: &App, told: Result<(), Void>) -> Result<bool, Failure> {
-    match told {
+/// Second phase: queues the change and waits until it is appended. Returns false if another change was appended first; then the newer
+/// snapshot is served already.
+async fn commit(app: &App, turn: PrepareTurn<'_>, change: Change, next: Snapshot) -> Result<bool, Failure> {
+    app.ensure_healthy()?;
+    retry_if_superseded(app, turn.commit(change, next).await).await
+}
+
+/// Third phase: waits until the snapshot with the change is served.
+async fn publish(app: &App, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
+    reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
+    app.log.group_commit.published(revision);
+    app.snapshot()
+}
+
+/// Whether a revision is the newest: a rejection that was computed on it, or that there is nothing to do, is returned only then. If it
+/// is not, waits until a newer snapshot is served. Of a pending head that is known once its changes are appended.
+async fn confirm_current(
+    app: &App,
+    revision: Revision,
+    is_pending: bool,
+    turn: Option<PrepareTurn<'_>>,
+) -> Result<bool, Failure> {
+    // Other writers wait meanwhile: the turn ends with this function.
+    let turn = match turn {
+        Some(turn) if is_pending => {
+            let is_appended = retry_if_superseded(app, turn.wait_for_pending().await).await?;
+            if is_appended {
+                reach(app, revision).await?;
+            }
+            return Ok(is_appended);
+        }
+        turn => turn,
+    };
+    app.ensure_healthy()?;
+    let ends = app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?;
+    reach(app, ends.head.revision).await?;
+    drop(turn);
+    Ok(ends.head.revision == revision)
+}
+
+/// Whether changes were appended. If others were first, waits until their snapshot is served, so that the caller can prepare again.
+async fn retry_if_superseded(app: &App, outcome: Result<(), CommitError>) -> Result<bool, Failure> {
+    match outcome {
         Ok(()) => Ok(true),
-        Err(Void::Again(newest)) => reach(app, newest).await.map(|()| false),
-        Err(Void::Failed(failure)) => Err(failure),
+        Err(CommitError::Superseded(newest)) => reach(app, newest).await.map(|()| false),
+        Err(CommitError::Failed(failure)) => Err(failure),
     }
 }
 
-/// Waits for one's turn to think.
-async fn turn(app: &App) -> Result<Turn<'_>, Failure> {
-    tokio::time::timeout(PATIENCE, Queue::turn(&app.log))
+/// Waits until this writer may prepare.
+async fn turn(app: &App) -> Result<PrepareTurn<'_>, Failure> {
+    tokio::time::timeout(PATIENCE, GroupCommit::turn(&app.log))
         .await
         .map_err(|_| busy("the changes before this one take long; nothing was done, and it can be tried again"))
 }
@@ -160,7 +216,7 @@ fn busy(detail: &str) -> Failure {
 }
 
 fn not_visible(revision: Revision) -> Failure {
-    let detail = format!("the change was made, as revision {revision}, and this server does not see it yet");
+    let detail = format!("the change was made, as revision {revision}, and this server does not serve it yet");
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
@@ -169,22 +225,22 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
         if tokio::time::timeout(Duration::from_secs(1), app.log.reached(revision)).await.is_ok() {
             return Ok(());
         }
-        app.sound()?;
+        app.ensure_healthy()?;
     }
-    Err(Failure::store_unavailable().because(format!("the picture did not come to revision {revision}")))
+    Err(Failure::store_unavailable().because(format!("revision {revision} is not served yet")))
 }
 
-/// Waits until another picture is served than the one of this digest.
-pub(crate) async fn turned(app: &App, from: &Digest) -> Result<(), Failure> {
+/// Waits until another snapshot is served than the one with this digest.
+pub(crate) async fn snapshot_replaced(app: &App, from: &Digest) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
         let mut published = app.log.subscribe();
         if app.snapshot()?.point().digest != *from {
             return Ok(());
         }
-        // Whatever comes, or nothing: it is looked again.
+        // Whether a snapshot was published or the time is over: the digest is compared again.
         let _ = tokio::time::timeout(Duration::from_secs(1), published.changed()).await;
     }
-    Err(Failure::store_unavailable().because("the picture did not turn to the log"))
+    Err(Failure::store_unavailable().because("the accepted change log is not served yet"))
 }
 
 impl From<Objections> for Failure {

@@ -19,7 +19,7 @@ pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure>
 
 /// The log, if it is that of what is served.
 pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
-    app.sound()?;
+    app.ensure_healthy()?;
     app.log.store()
 }
 

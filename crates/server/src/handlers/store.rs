@@ -79,13 +79,13 @@ pub(crate) async fn accept(
     }
     let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
     match app.log.store()?.append(&word).await {
-        Ok(()) => app.log.look(),
+        Ok(()) => app.log.request_refresh(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }
     tracing::warn!(log = %head, %served, "an operator has accepted the log");
     if served == here {
-        writing::turned(&app, &here).await?;
+        writing::snapshot_replaced(&app, &here).await?;
     }
     let told = json!({"revision": word.revision, "epoch": word.epoch, "overrules": word.overrules});
     Ok(([(REVISION, HeaderValue::from(word.revision.0))], Json(told)).into_response())

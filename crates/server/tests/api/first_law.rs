@@ -143,7 +143,7 @@ fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
         "and nothing is built on it"
     );
     assert!(refused.headers.contains_key("retry-after"));
-    let kept = "the picture is kept as it is: the log is at revision 0 ";
+    let kept = "the change log diverged from the snapshot of this server: it is at revision 0 ";
     server.wait_until("the log says so", || server.log().contains(kept));
     assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n"));
     server.append(&[("namespace", "a", put(&json!({"id": "a"}))), ("namespace", "b", put(&json!({"id": "b"})))]);
@@ -173,7 +173,7 @@ fn a_file_that_was_moved_away_or_replaced_is_noticed() {
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
     fs::rename(&aside, server.database()).unwrap();
     server.wait_until("it goes on", || server.get_open("/ready").json()["store"] == json!("following"));
-    let at_head = || server.log().matches("the picture is at the head of the log").count();
+    let at_head = || server.log().matches("the served snapshot is at the head of the change log").count();
     server.wait_until("the log says so", || at_head() >= 2);
     assert_eq!(at_head(), 2, "{}", server.log());
 }

@@ -91,7 +91,7 @@ fn two_servers_do_not_share_a_memory() {
     let output = command(folder.path()).env(KEPT.0, KEPT.1).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("SNAPSHOT_FILE kept: another server keeps its picture there"), "{told}");
+    assert!(told.contains("SNAPSHOT_FILE kept: another server uses this file"), "{told}");
 }
 
 /// The picture was being kept when the power went: what was not kept whole was not served.
@@ -117,7 +117,7 @@ fn a_change_that_was_not_kept_whole_was_not_served() {
     // Without its lock nobody knows when it was served.
     fs::remove_file(folder.path().join("kept.lock")).unwrap();
     let server = Server::launch(folder, &settings);
-    server.wait_until("it says so", || server.log().contains("it is not known when it was served"));
+    server.wait_until("it says so", || server.log().contains("it is not known when it was last served"));
     assert_eq!(told(&server), None);
 }
 
@@ -134,7 +134,7 @@ fn a_kept_snapshot_from_a_time_that_is_yet_to_come_is_not_served() {
         let before = file.metadata().unwrap().modified().unwrap();
         file.set_modified(before + std::time::Duration::from_hours(1)).unwrap();
         let server = Server::launch(folder.clone(), &settings);
-        server.wait_until("it says so", || server.log().contains("which is yet to come"));
+        server.wait_until("it says so", || server.log().contains("which is in the future"));
         assert_eq!(told(&server), None, "{name}");
         drop(server);
         file.set_modified(before).unwrap();
@@ -174,7 +174,7 @@ fn a_fleet_that_was_known_is_not_begun_anew() {
     let database = server.database();
     drop(server);
     fs::remove_file(database).unwrap();
-    for (what, damage) in [("not used", Some("damaged")), ("not there any more", None)] {
+    for (what, damage) in [("not used", Some("damaged")), ("the snapshot file is missing", None)] {
         match damage {
             Some(text) => fs::write(folder.path().join("kept"), text).unwrap(),
             None => fs::remove_file(folder.path().join("kept")).unwrap(),

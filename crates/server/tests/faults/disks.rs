@@ -95,7 +95,7 @@ fn the_disk_of_the_snapshot() {
     let large = json!({"annotations": {"text": incompressible(100_000)}});
     assert_eq!(server.patch("/namespaces/n1", &large).status, 200);
     assert!(!file.exists(), "it would be an older picture");
-    assert!(server.log().contains("the picture is served and not kept"), "{}", server.log());
+    assert!(server.log().contains("the snapshot is served and not saved"), "{}", server.log());
     disk.free();
     server.wait_until("it is kept again, by itself", || file.exists());
     let (folder, before) = (server.folder().clone(), answers(&server));

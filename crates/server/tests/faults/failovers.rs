@@ -67,7 +67,7 @@ fn a_standby_without_the_last_commits_takes_over() {
     for server in [&writer, &reader, &restarted] {
         wait_for_store(server, "diverged");
         assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n"));
-        assert!(server.log().contains("the picture is kept as it is"), "{}", server.log());
+        assert!(server.log().contains("the change log diverged from the snapshot of this server"), "{}", server.log());
         assert!(answers(server) == before, "what was served is served");
     }
     let refused = writer.put("/clusters/c3/namespaces/n3", &json!({}));

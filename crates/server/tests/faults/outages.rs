@@ -94,7 +94,7 @@ fn a_start_without_the_database_and_without_a_picture_refuses() {
     for (what, bytes) in [("damaged", damaged), ("cut short", sound[..sound.len() / 2].to_vec()), ("empty", vec![])] {
         std::fs::write(&file, bytes).unwrap();
         let server = Server::launch(folder.clone(), &crate::world::settings(&url, "read-only"));
-        server.wait_until("it says so", || server.log().contains("the kept picture is not used"));
+        server.wait_until("it says so", || server.log().contains("the snapshot file cannot be read and is not used"));
         server.wait_until("it has tried", || server.log().contains("the fleet is not loaded"));
         let answer = server.poll("c1.example", "namespaces");
         assert_eq!(answer.status, 503, "{what}: {}", answer.body);
@@ -107,7 +107,9 @@ fn a_start_without_the_database_and_without_a_picture_refuses() {
     for served in [now - Duration::from_hours(2), now + Duration::from_hours(2)] {
         std::fs::File::options().write(true).open(&lock).unwrap().set_modified(served).unwrap();
         let server = Server::launch(folder.clone(), &crate::world::settings(&url, "read-only"));
-        server.wait_until("it says so", || server.log().contains("the picture that was kept is not served"));
+        server.wait_until("it says so", || {
+            server.log().contains("the snapshot file is not served before the change log confirms it")
+        });
         assert_eq!(server.poll("c1.example", "namespaces").status, 503);
     }
     let server = Server::launch(folder.clone(), &crate::world::settings(&url, "read-only"));
