@@ -1,10 +1,10 @@
-# One static binary in an empty image. Alpine's Rust links with musl, so nothing of the build is needed to run.
+# One static binary in an empty image. Alpine's Rust links with musl, so the binary needs no other files.
 FROM rust:1.95-alpine AS build
 # SQLite is compiled in.
 RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY . .
-# What cargo has downloaded and built outlives the layer, so a change of ours builds ours alone.
+# The caches keep downloads and compiled dependencies, so a source change compiles only our crates.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --locked --release --package flux-resourceset && \
@@ -13,7 +13,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 
 FROM scratch
 COPY --from=build /out/flux-resourceset /flux-resourceset
-# A volume that is new takes its owner from here.
+# A new volume gets its owner from this folder.
 COPY --from=build --chown=65532:65532 /store /var/lib/flux-resourceset
 ENV DATABASE_URL=sqlite:///var/lib/flux-resourceset/fleet.db?mode=rwc
 USER 65532:65532

@@ -1,4 +1,4 @@
-# Every target is one line; what needs more is a script in tools/ or deploy/.
+# Every target is one line; longer ones are scripts in tools/ or deploy/.
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
@@ -11,9 +11,9 @@ help: ## Show the targets
 run: setup ## Serve the demo fleet on http://127.0.0.1:8080 with the token "demo"
 	API_MODE=$${API_MODE:-crud} AUTH_TOKEN=$${AUTH_TOKEN:-demo} LISTEN_ADDR=$${LISTEN_ADDR:-127.0.0.1:8080} cargo run --locked --bin flux-resourceset
 
-test: setup format lint unit doc ## Everything a newcomer needs to see green: format, lints, tests, docs
+test: setup format lint unit doc ## Format, lints, tests, docs: must pass before every commit
 
-setup: ## Install what a build needs and this machine lacks
+setup: ## Install the missing requirements of a build
 	@tools/setup
 
 format: ## Check the format
@@ -28,31 +28,31 @@ unit: ## Run the tests
 doc: ## Check the documentation of the code
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
-generate: ## Write what is derived: openapi/openapi.yaml and clusters/
+generate: ## Write the derived files: openapi/openapi.yaml and clusters/
 	tools/generate
 
-firestone: ## Let Firestone and an OpenAPI validator read the resource types and what follows from them
+firestone: ## Check the resource types and OpenAPI with Firestone and an OpenAPI validator
 	tools/firestone
 
-schemathesis: setup ## Let Schemathesis try to break a real server with what the OpenAPI document says
+schemathesis: setup ## Test a real server against the OpenAPI document with Schemathesis
 	tools/schemathesis
 
-fuzz: setup ## Send hostile requests to a real server for a minute (FUZZ_SECONDS), after those that are kept
+fuzz: setup ## Send hostile requests to a real server: the corpus, then random ones for a minute (FUZZ_SECONDS)
 	tools/fuzz
 
-render: setup ## Let the real Flux Operator's tool render what clusters get
+render: setup ## Render the templates with the real Flux Operator's tool
 	tools/render
 
-faults: setup ## Break the database, the network, the disks and the servers, and see that nothing is lost
+faults: setup ## Test that nothing is lost when the database, the network, disks or servers fail
 	tools/faults
 
-bench: setup ## Measure, beside what it stands on and in one run
+bench: setup ## Run all benchmarks (20 minutes; see bench/README.md)
 	tools/bench
 
-bench-smoke: setup ## See that the measurements work
+bench-smoke: setup ## Run the benchmarks with less data, to see that they work
 	tools/bench --smoke
 
-e2e: setup ## Prove it all on the real Flux Operator and Kubernetes, on loopback
+e2e: setup ## Test with the real Flux Operator and Kubernetes, on loopback
 	tools/e2e
 
 book: ## Build the book into target/book
@@ -67,22 +67,22 @@ docker-build: ## Build the image flux-resourceset:local
 kind-create: ## Create the kind cluster flux-demo
 	deploy/demo/kind-create
 
-kind-demo: kind-create docker-build ## Put the API, Flux and the cluster's side into it
+kind-demo: kind-create docker-build ## Install the API, Flux and the cluster's side in the kind cluster
 	deploy/demo/kind-demo
 
-demo: kind-demo ## The whole demo in kind, with one command
+demo: kind-demo ## Run the whole demo in kind
 
-demo-local: setup ## The same story without Docker, on the real parts that "make e2e" uses
+demo-local: setup ## Run the demo without Docker, on the components of "make e2e"
 	tools/e2e demo
 
-cli-demo-port-forward: ## Let the demo's API answer on http://127.0.0.1:8080
+cli-demo-port-forward: ## Forward the demo's API to http://127.0.0.1:8080
 	kubectl --context kind-flux-demo --namespace flux-system port-forward service/flux-api-crud 8080:8080
 
-cli-demo: ## Add a namespace with the operator's tool, and wait until the cluster has it
+cli-demo: ## Add a namespace with the command line tool, and wait until the cluster has it
 	env -u FLUX_API_URL -u FLUX_API_TOKEN -u FLUX_API_WRITE_TOKEN DEMO_CONTEXT=kind-flux-demo deploy/demo/cli-demo
 
 kind-delete: ## Delete the kind cluster flux-demo
 	deploy/demo/kind-delete
 
-clean: kind-delete ## Remove what builds and the demo have made
+clean: kind-delete ## Remove the results of builds and the kind cluster
 	cargo clean

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A median, and how far the repetitions lie apart.
+/// The median of the repetitions, the smallest and the largest of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -26,12 +26,13 @@ impl Spread {
         Self { median, min: figures[0], max: figures[figures.len() - 1] }
     }
 
+    /// Only the median goes to the results file; the tables on standard output also have the smallest and the largest figure.
     pub(crate) fn json(&self) -> Value {
-        json!({"median": rounded(self.median), "min": rounded(self.min), "max": rounded(self.max)})
+        json!(rounded(self.median))
     }
 }
 
-/// Six digits are more than a machine says twice.
+/// Six digits: no figure is repeatable to more than that.
 pub(crate) fn rounded(figure: f64) -> f64 {
     format!("{figure:.5e}").parse().unwrap()
 }
@@ -49,7 +50,7 @@ pub(crate) fn grouped(number: f64) -> String {
     text
 }
 
-/// Times that were taken, in order.
+/// Measured times, sorted.
 pub(crate) struct Times(Vec<Duration>);
 
 impl Times {
@@ -59,7 +60,7 @@ impl Times {
         Self(times)
     }
 
-    /// What so many of a thousand stay below, in milliseconds.
+    /// The time in milliseconds that so many of a thousand stay below.
     pub(crate) fn of_a_thousand(&self, share: usize) -> f64 {
         milliseconds(self.0[(self.0.len() * share / 1_000).min(self.0.len() - 1)])
     }

@@ -1,9 +1,10 @@
-//! How fast it is. Machines are shared and noisy, so a figure stands beside that of what it cannot do without, measured
-//! in the same run and in turns: polls beside nginx with the same bodies as files, writes and starts beside `SQLite`, and
-//! replicas beside a round trip to their database. What is told is a median, and how far the repetitions lie apart.
+//! How fast it is. Machines are shared and noisy, so every figure is measured in the same run, in turns with something
+//! that it is compared with: polls with nginx and the same bodies as files, writes and starts with `SQLite`, replicas with a
+//! round trip to their database. The report has the median of the repetitions, and the smallest and largest of them.
 //!
-//! `bench` measures everything and writes it into the book. `bench --smoke` does the same with less, to see that it
-//! works. Names of sections, such as `bench polls memory`, are those that are measured; the book is left alone then.
+//! `bench` measures everything and writes `bench/results/results.json` and the chart of the book. `bench --smoke` does the
+//! same with less, to see that it works. `bench polls memory` measures only these sections. Both write to the target
+//! directory only.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -13,12 +14,13 @@
     clippy::print_stderr,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "it measures, tells, and fails by panicking"
+    reason = "it measures, prints, and fails by panicking"
 )]
 
 mod bare_servers;
 mod bulk;
 mod catalogue;
+mod chart;
 mod edits;
 mod figures;
 mod fleet;
@@ -30,7 +32,6 @@ mod machine;
 mod memory;
 mod nginx;
 mod pace;
-mod picture;
 mod plan;
 mod polls;
 mod replicas;
@@ -53,18 +54,18 @@ use crate::{
     seeded::Seeded,
 };
 
-/// What every section is given.
+/// The input of every section.
 struct Bench {
     plan: Plan,
     machine: Machine,
     fleets: Vec<Seeded>,
-    /// How many runs may still be made again because others disturbed them.
+    /// How many disturbed runs may still be repeated.
     repeats: Cell<usize>,
 }
 
 type Run = fn(&Bench) -> Box<dyn Section>;
 
-/// All sections, in the order in which they are measured and told.
+/// All sections, in the order in which they are measured and printed.
 const SECTIONS: [(&str, Run); 11] = [
     ("polls", polls::run),
     ("instructions", instructions::run),

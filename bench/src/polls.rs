@@ -11,12 +11,11 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Bench,
+    Bench, chart,
     figures::{Spread, grouped, rounded},
     fleet::{TYPES, cluster_dns},
     machine::{self, Core},
     nginx::Nginx,
-    picture,
     plan::Plan,
     report::{Section, Verdict},
     seeded::Seeded,
@@ -306,8 +305,8 @@ impl Section for Polls {
         self.rows.iter().map(Row::json).collect()
     }
 
-    fn picture(&self) -> Option<String> {
-        Some(picture::draw(self))
+    fn chart(&self) -> Option<String> {
+        Some(chart::draw(self))
     }
 
     fn verdicts(&self) -> Vec<Verdict> {

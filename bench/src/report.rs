@@ -1,4 +1,4 @@
-//! What is told at the end: tables, what the figures should be, and the same as JSON and as a picture.
+//! The report at the end of a run: tables and targets on standard output, medians as JSON, and a chart.
 
 use std::{fs, path::PathBuf, time::Instant};
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value, json};
 
 use crate::{Bench, figures::rounded, machine};
 
-/// What a section has measured.
+/// The result of a section.
 pub(crate) trait Section {
     fn table(&self) -> String;
     fn json(&self) -> Value;
 
-    /// How its figures stand to what they should be.
+    /// Its figures beside their targets.
     fn verdicts(&self) -> Vec<Verdict> {
         Vec::new()
     }
 
-    /// A picture of it.
-    fn picture(&self) -> Option<String> {
+    /// A chart of it, as SVG.
+    fn chart(&self) -> Option<String> {
         None
     }
 }
 
-/// A figure beside what it should be.
+/// A figure beside its target.
 pub(crate) struct Verdict {
     what: String,
     figure: f64,
@@ -76,14 +76,13 @@ impl Report {
             println!("\n{}", section.table());
         }
         self.judge(bench);
-        let folder = folder(bench);
-        fs::create_dir_all(&folder).unwrap();
+        let (results, charts) = (folder(bench, "bench/results"), folder(bench, "docs/src/performance"));
         let text = serde_json::to_string_pretty(&self.json(bench)).unwrap();
-        fs::write(folder.join("results.json"), text + "\n").unwrap();
-        for (name, picture) in self.sections.iter().filter_map(|(name, section)| Some((name, section.picture()?))) {
-            fs::write(folder.join(format!("{name}.svg")), picture).unwrap();
+        fs::write(results.join("results.json"), text + "\n").unwrap();
+        for (name, chart) in self.sections.iter().filter_map(|(name, section)| Some((name, section.chart()?))) {
+            fs::write(charts.join(format!("{name}.svg")), chart).unwrap();
         }
-        println!("\nIn {:.0} s; results.json is in {}", self.start.elapsed().as_secs_f64(), folder.display());
+        println!("\nIn {:.0} s; results.json is in {}", self.start.elapsed().as_secs_f64(), results.display());
     }
 
     fn verdicts(&self) -> Vec<Verdict> {
@@ -92,13 +91,13 @@ impl Report {
 
     fn judge(&self, bench: &Bench) {
         let verdicts = self.verdicts();
-        println!("\nWhat it should be\n");
+        println!("\nTargets\n");
         for verdict in &verdicts {
             println!("{}", verdict.line());
         }
         let missed = verdicts.iter().filter(|verdict| !verdict.held()).count();
         match (bench.plan.smoke, missed) {
-            (true, _) => println!("\nA smoke run: these figures say that measuring works, and nothing else."),
+            (true, _) => println!("\nA smoke run only shows that measuring works: these figures have no meaning."),
             (false, 0) => println!("\nAll {} held.", verdicts.len()),
             (false, _) => println!("\n!!! {missed} OF {} WERE MISSED !!!", verdicts.len()),
         }
@@ -123,7 +122,10 @@ impl Report {
     }
 }
 
-/// Only a whole run goes into the book.
-fn folder(bench: &Bench) -> PathBuf {
-    if bench.plan.is_whole() { harness::repository("docs/src/performance") } else { machine::target().join("bench") }
+/// Only a whole run writes into the repository. The files of any other run go to the target directory.
+fn folder(bench: &Bench, of_the_repository: &str) -> PathBuf {
+    let folder =
+        if bench.plan.is_whole() { harness::repository(of_the_repository) } else { machine::target().join("bench") };
+    fs::create_dir_all(&folder).unwrap();
+    folder
 }

@@ -14,7 +14,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
-{{/* The Secret of the tokens, or a sentence that says what is missing. */}}
+{{/* The name of the Secret of the tokens, or an error that names what is missing. */}}
 {{- define "flux-resourceset.tokens" -}}
 {{- $tokens := .Values.tokens -}}
 {{- if $tokens.existingSecret -}}
@@ -22,12 +22,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ $tokens.existingSecret }}
 {{- else -}}
 {{- if not (and $tokens.read $tokens.write) }}{{ fail "tokens: set tokens.existingSecret to a Secret with the keys read and write, or set tokens.read and tokens.write" }}{{ end -}}
-{{- if eq $tokens.read $tokens.write }}{{ fail "tokens: read and write must differ, for every cluster holds the token that reads" }}{{ end -}}
+{{- if eq $tokens.read $tokens.write }}{{ fail "tokens: read and write must differ, because every cluster has the read token" }}{{ end -}}
 {{ include "flux-resourceset.name" . }}-tokens
 {{- end -}}
 {{- end }}
 
-{{/* Nothing but refusals. What belongs to the other store is not passed over: it would be missed when it is needed. */}}
+{{/* Only checks. Values of the other store are refused, because they would have no effect. */}}
 {{- define "flux-resourceset.store" -}}
 {{- $database := .Values.database -}}
 {{- if eq .Values.store.backend "sqlite" -}}
@@ -36,14 +36,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- if or $database.existingSecret $database.url }}{{ fail "database: it is used with store.backend=postgres only" }}{{ end -}}
 {{- else -}}
-{{- if .Values.persistence.existingClaim }}{{ fail "persistence: existingClaim is for store.backend=sqlite, for with postgres there is no volume" }}{{ end -}}
-{{- if .Values.persistence.mustExist }}{{ fail "persistence: mustExist is for store.backend=sqlite, for with postgres there is no volume" }}{{ end -}}
-{{- if hasKey .Values.podLabels "app.kubernetes.io/component" }}{{ fail "podLabels: app.kubernetes.io/component is taken with store.backend=postgres, for it tells readers from writers" }}{{ end -}}
-{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.database) }}{{ fail "networkPolicy.database: name the peers that are the database, or no server reaches it" }}{{ end -}}
+{{- if .Values.persistence.existingClaim }}{{ fail "persistence: existingClaim is for store.backend=sqlite: with postgres there is no volume" }}{{ end -}}
+{{- if .Values.persistence.mustExist }}{{ fail "persistence: mustExist is for store.backend=sqlite: with postgres there is no volume" }}{{ end -}}
+{{- if hasKey .Values.podLabels "app.kubernetes.io/component" }}{{ fail "podLabels: app.kubernetes.io/component is reserved with store.backend=postgres: it distinguishes readers from writers" }}{{ end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.database) }}{{ fail "networkPolicy.database: set the peers of the database, or no server reaches it" }}{{ end -}}
 {{- end -}}
 {{- end }}
 
-{{/* The Secret with the address of the database, or a sentence that says what is missing. */}}
+{{/* The name of the Secret with the address of the database, or an error that names what is missing. */}}
 {{- define "flux-resourceset.database" -}}
 {{- $database := .Values.database -}}
 {{- if $database.existingSecret -}}
@@ -63,8 +63,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
     secretKeyRef:
       name: {{ include "flux-resourceset.database" . }}
       key: url
-# The last picture, of this server alone. If it is restarted while the database is away it serves that, unless it was down
-# for longer than SNAPSHOT_MAX_AGE (1h).
+# The snapshot file of this server alone. If the server is restarted while the database is unavailable, it serves this file,
+# unless it was down for longer than SNAPSHOT_MAX_AGE (1h).
 - name: SNAPSHOT_FILE
   value: /var/lib/flux-resourceset/snapshot
 {{- range $name, $value := dict
@@ -79,20 +79,20 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end }}
 
-{{/* The ConfigMap of the seed. A fleet that must exist has none: there is nothing to begin. */}}
+{{/* The ConfigMap of the seed. A fleet that must exist has none, because no new change log is created. */}}
 {{- define "flux-resourceset.seed" -}}
 {{- if and .Values.seed.documents .Values.seed.existingConfigMap }}{{ fail "seed: set existingConfigMap or documents, and not both" }}{{ end -}}
 {{- if .Values.persistence.mustExist -}}
 {{- else if .Values.seed.documents }}{{ include "flux-resourceset.name" . }}-seed{{ else }}{{ .Values.seed.existingConfigMap }}{{ end -}}
 {{- end }}
 
-{{/* Nothing but refusals. Without a volume every start is the first one. */}}
+{{/* Only checks. Without a volume every start is the first one. */}}
 {{- define "flux-resourceset.persistence" -}}
 {{- $persistence := .Values.persistence -}}
 {{- if not $persistence.enabled -}}
 {{- if $persistence.existingClaim }}{{ fail "persistence: existingClaim needs enabled=true, or the claim would not be used" }}{{ end -}}
-{{- if $persistence.mustExist }}{{ fail "persistence: mustExist needs enabled=true, for without a volume no fleet ever exists at a start" }}{{ end -}}
-{{- if and (include "flux-resourceset.seed" .) (not .Values.seed.atEveryStart) }}{{ fail "persistence: with enabled=false and a seed, every restart gives clusters the lists of the seed again, and what the seed lacks is collected; to try it, set seed.atEveryStart=true" }}{{ end -}}
+{{- if $persistence.mustExist }}{{ fail "persistence: mustExist needs enabled=true: without a volume there is no fleet at a start" }}{{ end -}}
+{{- if and (include "flux-resourceset.seed" .) (not .Values.seed.atEveryStart) }}{{ fail "persistence: with enabled=false and a seed, every restart serves the lists of the seed again, and Flux deletes what they lack; for a test, set seed.atEveryStart=true" }}{{ end -}}
 {{- end -}}
 {{- end }}
 
@@ -101,12 +101,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.resourceTypes.files }}{{ include "flux-resourceset.name" . }}-types{{ else }}{{ .Values.resourceTypes.existingConfigMap }}{{ end -}}
 {{- end }}
 
-{{/* What pods have in common: before their containers. */}}
+{{/* The common part of pods, before their containers. */}}
 {{- define "flux-resourceset.pod" -}}
-# It never talks to the Kubernetes API.
+# The server does not use the Kubernetes API.
 automountServiceAccountToken: false
 enableServiceLinks: false
-# A server cuts off what is still under way after 20 seconds.
+# A server cuts off running requests after 20 seconds.
 terminationGracePeriodSeconds: 30
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
@@ -134,7 +134,7 @@ securityContext:
 {{- end }}
 
 {{- define "flux-resourceset.annotations" -}}
-# Types are read once, at the start. So are tokens, but a hash of them would be one to guess against.
+# Resource types are read at the start only. So are tokens, but a hash of them would help to guess them.
 annotations:
   checksum/types: {{ toJson .Values.resourceTypes | sha256sum }}
 {{- with .Values.podAnnotations }}
@@ -147,7 +147,7 @@ image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 
-{{/* What the two containers have in common: after their env. */}}
+{{/* The common part of the two containers, after their env. */}}
 {{- define "flux-resourceset.container" -}}
 ports:
   - name: {{ .port }}
@@ -171,7 +171,7 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* Where metrics are: no Service and no Ingress leads there. */}}
+{{/* The address of metrics: no Service and no Ingress leads there. */}}
 {{- define "flux-resourceset.admin.env" -}}
 - name: ADMIN_ADDR
   value: 0.0.0.0:{{ . }}

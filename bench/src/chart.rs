@@ -1,5 +1,5 @@
-//! The polls as a picture: on the left ours beside nginx at one size, on the right by the size of the fleet. It brings its
-//! own background, light or dark as the reader likes it.
+//! The chart of polls: on the left this server beside nginx at one size of fleet, on the right by the size of the fleet. It
+//! has its own background, light or dark by the reader's setting.
 
 use std::fmt::Write as _;
 
