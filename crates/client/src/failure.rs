@@ -1,7 +1,6 @@
 //! Why there is no answer.
 
-use model::FieldError;
-use serde::Deserialize;
+use api::ProblemDetails;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +42,7 @@ pub enum ClientError {
     },
     /// The server said no.
     #[error("{}", .0.detail)]
-    Refused(Box<Problem>),
+    Refused(Box<ProblemDetails>),
     /// The answer is not what this client expects.
     #[error("{url} answers what this client does not understand: {cause}")]
     Strange {
@@ -54,28 +53,10 @@ pub enum ClientError {
     },
 }
 
-/// RFC 9457 problem details.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Problem {
-    /// The HTTP status.
-    pub status: u16,
-    /// The stable name of the problem; empty where it was not our server that answered.
-    #[serde(default)]
-    pub code: String,
-    /// A sentence.
-    pub detail: String,
-    /// The broken rules, or the first of them.
-    #[serde(default)]
-    pub errors: Vec<FieldError>,
-    /// How many broken rules are not listed.
-    #[serde(default)]
-    pub more_errors: usize,
-}
-
 impl ClientError {
     /// What the server said, if it said no.
     #[must_use]
-    pub fn problem(&self) -> Option<&Problem> {
+    pub fn problem(&self) -> Option<&ProblemDetails> {
         match self {
             Self::Refused(problem) => Some(problem),
             _ => None,

@@ -10,9 +10,9 @@ use ureq::{
     tls::{RootCerts, TlsConfig},
 };
 
-use model::Plan;
+use api::{Plan, ProblemDetails};
 
-use crate::{ClientError, Edit, Fetched, Made, Problem, Query, stream::Changes};
+use crate::{ClientError, Edit, Fetched, Made, Query, stream::Changes};
 
 /// A bearer token; it cannot be printed.
 #[derive(Clone)]
@@ -262,7 +262,7 @@ impl Client {
     }
 
     fn refused(&self, answer: Answer) -> ClientError {
-        let problem = serde_json::from_slice::<Problem>(&answer.body);
+        let problem = serde_json::from_slice::<ProblemDetails>(&answer.body);
         let foreign = |_| {
             let detail = match answer.header("location") {
                 Some(place) => format!("{} sends its clients to {place}", self.base),
@@ -270,7 +270,7 @@ impl Client {
                     format!("{} answers with status {}, not as a flux-resourceset server", self.base, answer.status)
                 }
             };
-            Problem { status: answer.status, code: String::new(), detail, errors: Vec::new(), more_errors: 0 }
+            ProblemDetails::new(answer.status, "", "", &detail, &[])
         };
         ClientError::Refused(Box::new(problem.unwrap_or_else(foreign)))
     }
@@ -334,7 +334,7 @@ impl Ask {
     /// be the proxy's: then it has not asked the server.
     fn may_be_sent_again(&self, refused: &ClientError) -> bool {
         refused.problem().is_some_and(|problem| {
-            let nothing_was_done = matches!(problem.code.as_str(), "busy" | "not-ready");
+            let nothing_was_done = matches!(&*problem.code, "busy" | "not-ready");
             problem.status == 429 || (problem.status == 503 && (self.repeatable || nothing_was_done))
         })
     }

@@ -15,7 +15,7 @@ pub use answer::{
     TypeChanges, Write, Written,
 };
 pub use edit::{BatchWrite, Edit, PatchKind};
-pub use failure::{ClientError, Problem};
+pub use failure::ClientError;
 pub use http::{Client, Settings, Token};
 pub use resource_type::{ResourceType, Types};
 pub use stream::Changes;

@@ -2,6 +2,7 @@
 //!
 //! What a client is told and what the log is told are two texts: causes go to the log only.
 
+use api::ProblemDetails;
 use axum::{
     http::{
         HeaderName, HeaderValue, StatusCode,
@@ -10,12 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fleet::{Refusal, SnapshotError};
-use model::{
-    FieldError, Id, Kind, Point,
-    excerpt::sentence,
-    limits::{COUNTED_ERRORS, ERRORS},
-};
-use serde::Serialize;
+use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::COUNTED_ERRORS};
 
 /// Characters of the sentence that a client is told, and of the cause that the log is told.
 const SENTENCE: usize = 2_000;
@@ -32,20 +28,6 @@ struct Inner {
     errors: Vec<FieldError>,
     header: Option<(HeaderName, HeaderValue)>,
     cause: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    code: &'static str,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [FieldError],
-    /// How many broken rules are not listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    more_errors: Option<usize>,
 }
 
 impl Failure {
@@ -199,16 +181,8 @@ impl From<Refusal> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let Inner { status, code, detail, errors, header, .. } = &*self.0;
-        let body = Body {
-            // The status says what kind of problem it is; `code` says which.
-            r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error"),
-            status: status.as_u16(),
-            code,
-            detail,
-            errors: &errors[..errors.len().min(ERRORS)],
-            more_errors: errors.len().checked_sub(ERRORS).filter(|more| *more > 0),
-        };
+        let title = status.canonical_reason().unwrap_or("Error");
+        let body = ProblemDetails::new(status.as_u16(), title, code, detail, errors);
         let mut response = (*status, axum::Json(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some((name, value)) = header {
