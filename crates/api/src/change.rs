@@ -87,9 +87,13 @@ pub struct ChangeDetails<D = Value> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "WriteDetails")]
 pub struct WriteDetails<D = Value> {
-    #[expect(missing_docs, reason = "described there")]
-    #[serde(flatten)]
-    pub write: WriteSummary,
+    /// The document's kind.
+    pub kind: Kind,
+    /// The document's id.
+    pub id: Id,
+    /// What happened to it.
+    #[schemars(extend("enum" = ["put", "retire", "remove"]))]
+    pub op: String,
     /// The document before, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map>")]

@@ -1,10 +1,10 @@
 //! Changes, before they are made. An [`Edit`] is a value: the same one is planned, shown and then made.
 
+use api::{Batch, BatchWrite, RevertTarget, TypeDescription};
 use model::{Digest, Map, Value};
 use serde::Serialize;
-use serde_json::json;
 
-use crate::{Query, ResourceType};
+use crate::Query;
 
 const JSON: &str = "application/json";
 
@@ -27,55 +27,6 @@ impl PatchKind {
             Self::Json => "application/json-patch+json",
         }
     }
-}
-
-/// One write of a batch.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-pub enum BatchWrite {
-    /// A new document.
-    Create {
-        /// Its kind.
-        kind: String,
-        /// What it says.
-        body: Map,
-    },
-    /// A document, whether it is there or not.
-    Put {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// What it says, and no more.
-        body: Map,
-    },
-    /// Removes a definition, decommissions a cluster.
-    Delete {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// Whether references to it go too.
-        cascade: bool,
-    },
-    /// Changes a document by a strategic merge patch.
-    Patch {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// The patch.
-        body: Map,
-    },
-    /// Takes something away from a cluster.
-    Unassign {
-        /// The cluster.
-        cluster: String,
-        /// The kind.
-        kind: String,
-        /// The id.
-        id: String,
-    },
 }
 
 /// A change that can be planned and made.
@@ -109,6 +60,11 @@ impl Edit {
         Self { body: Some(body.into()), ..self }
     }
 
+    fn with_body(self, body: &impl Serialize) -> Self {
+        // A body of these types can be written. If one could not, the server would refuse the request without it.
+        Self { body: serde_json::to_value(body).ok(), ..self }
+    }
+
     fn asking(mut self, name: &str, flag: bool) -> Self {
         self.query.extend(flag.then(|| (name.to_owned(), "true".to_owned())));
         self
@@ -134,25 +90,25 @@ impl Edit {
 
     /// A new document.
     #[must_use]
-    pub fn create(ty: &ResourceType, body: Map) -> Self {
+    pub fn create(ty: &TypeDescription, body: Map) -> Self {
         Self::new("POST", &[&ty.plural]).with(body)
     }
 
     /// The document says this and no more.
     #[must_use]
-    pub fn replace(ty: &ResourceType, id: &str, body: Map) -> Self {
+    pub fn replace(ty: &TypeDescription, id: &str, body: Map) -> Self {
         Self::new("PUT", &[&ty.plural, id]).with(body)
     }
 
     /// Changes a document.
     #[must_use]
-    pub fn patch(ty: &ResourceType, id: &str, kind: PatchKind, patch: Value) -> Self {
+    pub fn patch(ty: &TypeDescription, id: &str, kind: PatchKind, patch: Value) -> Self {
         Self { media: kind.media(), ..Self::new("PATCH", &[&ty.plural, id]).with(patch) }
     }
 
     /// Removes a definition, decommissions a cluster.
     #[must_use]
-    pub fn delete(ty: &ResourceType, id: &str, cascade: bool) -> Self {
+    pub fn delete(ty: &TypeDescription, id: &str, cascade: bool) -> Self {
         Self::new("DELETE", &[&ty.plural, id]).asking("cascade", cascade)
     }
 
@@ -182,7 +138,7 @@ impl Edit {
 
     /// One strategic merge patch over every document that the filters take, of which there must be one.
     #[must_use]
-    pub fn patch_many(ty: &ResourceType, filters: Query<'_>, patch: Value) -> Self {
+    pub fn patch_many(ty: &TypeDescription, filters: Query<'_>, patch: Value) -> Self {
         let mut edit = Self::new("PATCH", &[&ty.plural]).with(patch);
         edit.query.extend(filters.iter().cloned());
         Self { media: PatchKind::Strategic.media(), ..edit }
@@ -190,20 +146,20 @@ impl Edit {
 
     /// One strategic merge patch over every document of a type.
     #[must_use]
-    pub fn patch_all(ty: &ResourceType, patch: Value) -> Self {
+    pub fn patch_all(ty: &TypeDescription, patch: Value) -> Self {
         Self::patch_many(ty, &[("all".to_owned(), "true".to_owned())], patch)
     }
 
     /// Many writes, one change, all or none.
     #[must_use]
-    pub fn batch(writes: &[BatchWrite]) -> Self {
-        Self::new("POST", &["batch"]).with(json!({"writes": writes}))
+    pub fn batch(writes: Vec<BatchWrite>) -> Self {
+        Self::new("POST", &["batch"]).with_body(&Batch { writes })
     }
 
     /// The document says again what it said at a revision.
     #[must_use]
-    pub fn revert(ty: &ResourceType, id: &str, revision: u64) -> Self {
-        Self::new("POST", &[&ty.plural, id, "revert"]).with(json!({"revision": revision}))
+    pub fn revert(ty: &TypeDescription, id: &str, revision: u64) -> Self {
+        Self::new("POST", &[&ty.plural, id, "revert"]).with_body(&RevertTarget { revision })
     }
 
     /// Serves the resource types as the server's files say, where these differ from the change log as it was seen.

@@ -10,16 +10,17 @@ mod http;
 mod resource_type;
 mod stream;
 
-pub use answer::{
-    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, ProblemCounts, Ready, Store,
-    TypeChanges, Write, Written,
-};
-pub use edit::{BatchWrite, Edit, PatchKind};
+pub use answer::{Fetched, Made};
+pub use edit::{Edit, PatchKind};
 pub use failure::ClientError;
 pub use http::{Client, Settings, Token};
-pub use resource_type::{ResourceType, Types};
+pub use resource_type::Types;
 pub use stream::Changes;
 
+use api::{
+    ChangeDetails, ChangeSummary, DocumentProblem, HistoryEntry, ProblemCounts, Readiness, StoreState, TypeChanges,
+    TypeDescription,
+};
 use model::{Map, Value};
 use serde::de::DeserializeOwned;
 
@@ -29,21 +30,21 @@ pub type Query<'a> = &'a [(String, String)];
 impl Client {
     /// The resource types that the server knows.
     pub fn types(&self) -> Result<Types, ClientError> {
-        self.read::<Vec<ResourceType>>(&["types"], &[]).map(Types::new)
+        self.read::<Vec<TypeDescription>>(&["types"], &[]).map(Types::new)
     }
 
     /// The documents of a type that the filters take.
-    pub fn list(&self, ty: &ResourceType, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
+    pub fn list(&self, ty: &TypeDescription, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
         self.read(&[&ty.plural], query)
     }
 
     /// One document, now or as it was at a revision.
-    pub fn get(&self, ty: &ResourceType, id: &str, revision: Option<u64>) -> Result<Fetched, ClientError> {
+    pub fn get(&self, ty: &TypeDescription, id: &str, revision: Option<u64>) -> Result<Fetched, ClientError> {
         self.fetch(&[&ty.plural, id], &at(revision))
     }
 
     /// The changes of a document, newest first: all that the server keeps.
-    pub fn history(&self, ty: &ResourceType, id: &str) -> Result<Vec<HistoryEntry>, ClientError> {
+    pub fn history(&self, ty: &TypeDescription, id: &str) -> Result<Vec<HistoryEntry>, ClientError> {
         let mut all: Vec<HistoryEntry> = Vec::new();
         loop {
             let mut query = vec![("limit".to_owned(), "100".to_owned())];
@@ -58,7 +59,7 @@ impl Client {
     }
 
     /// What a cluster is told of a type, now or as it was told at a revision.
-    pub fn inputs(&self, cluster: &str, ty: &ResourceType, revision: Option<u64>) -> Result<Value, ClientError> {
+    pub fn inputs(&self, cluster: &str, ty: &TypeDescription, revision: Option<u64>) -> Result<Value, ClientError> {
         self.read(&["clusters", cluster, "inputs", &ty.path], &at(revision))
     }
 
@@ -73,12 +74,12 @@ impl Client {
     }
 
     /// Changes, newest first.
-    pub fn changes(&self, query: Query<'_>) -> Result<Vec<Change>, ClientError> {
+    pub fn changes(&self, query: Query<'_>) -> Result<Vec<ChangeSummary>, ClientError> {
         self.read(&["changes"], query)
     }
 
     /// One change, with every document before and after it.
-    pub fn change(&self, revision: u64) -> Result<ChangeWithDocuments, ClientError> {
+    pub fn change(&self, revision: u64) -> Result<ChangeDetails, ClientError> {
         self.read(&["changes", &revision.to_string()], &[])
     }
 
@@ -118,12 +119,12 @@ impl Client {
     }
 
     /// Whether polls can be answered, and from a picture of what age.
-    pub fn ready(&self) -> Result<Ready, ClientError> {
+    pub fn ready(&self) -> Result<Readiness, ClientError> {
         self.read(&["ready"], &[])
     }
 
     /// What is served, and what the log says.
-    pub fn store(&self) -> Result<Store, ClientError> {
+    pub fn store(&self) -> Result<StoreState, ClientError> {
         self.read(&["store"], &[])
     }
 

@@ -5,6 +5,7 @@
 //! The word is a change of the log, in a new epoch, and names what it overrules. Every server that holds on to just that sees
 //! it and turns; one that has served something else holds on.
 
+use api::{ChangeLogStatus, StoreAcceptance, StoreState};
 use axum::{
     Json,
     extract::State,
@@ -12,8 +13,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use fleet::{Snapshot, SnapshotError, difference, plan};
-use model::{Change, Digest, FieldError, Point, Value};
-use serde_json::json;
+use model::{Change, Digest, FieldError, Point};
 use store::AppendError;
 
 use super::{answers::REVISION, mutation, past};
@@ -27,7 +27,7 @@ use crate::{
 
 const DIGEST: &str = "a digest of 64 hexadecimal digits";
 
-pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
+pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<StoreState>, Failure> {
     params.none_left()?;
     let fleet = app.snapshot()?;
     let head = {
@@ -37,12 +37,23 @@ pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params)
             Err(_) => None,
         }
     };
-    Ok(Json(json!({
-        "status": app.status.store().name(),
-        "age_seconds": app.status.age(app.clock.uptime()).as_secs_f64(),
-        "picture": fleet.point(),
-        "log": head,
-    })))
+    Ok(Json(StoreState {
+        status: app.status.store().into(),
+        age_seconds: app.status.age(app.clock.uptime()).as_secs_f64(),
+        picture: *fleet.point(),
+        log: head,
+    }))
+}
+
+impl From<StoreStatus> for ChangeLogStatus {
+    fn from(status: StoreStatus) -> Self {
+        match status {
+            StoreStatus::Starting => Self::Starting,
+            StoreStatus::Following => Self::Following,
+            StoreStatus::Unavailable => Self::Unavailable,
+            StoreStatus::Diverged(_) => Self::Diverged,
+        }
+    }
 }
 
 pub(crate) async fn accept(
@@ -77,8 +88,8 @@ pub(crate) async fn accept(
         });
         return Ok(Json(plan.map_err(Failure::internal)?).into_response());
     }
-    let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
-    match app.log.store()?.append(&word).await {
+    let change = Change::accepting(&head, &served, access.origin(app.clock.now()));
+    match app.log.store()?.append(&change).await {
         Ok(()) => app.log.look(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
@@ -87,8 +98,8 @@ pub(crate) async fn accept(
     if served == here {
         writing::turned(&app, &here).await?;
     }
-    let told = json!({"revision": word.revision, "epoch": word.epoch, "overrules": word.overrules});
-    Ok(([(REVISION, HeaderValue::from(word.revision.0))], Json(told)).into_response())
+    let accepted = StoreAcceptance { revision: change.revision, epoch: change.epoch, overrules: served };
+    Ok(([(REVISION, HeaderValue::from(change.revision.0))], Json(accepted)).into_response())
 }
 
 /// The log that was looked at is the one that is accepted, and it is a log of this fleet.

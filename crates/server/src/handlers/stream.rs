@@ -17,7 +17,10 @@ use store::{Entry, EntryQuery, StoreError};
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument as _;
 
-use super::{changes::told, past};
+use super::{
+    changes::{json, summary},
+    past,
+};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
 
 /// How many changes are read at once.
@@ -87,8 +90,13 @@ impl Tail {
                 () = to.closed() => None,
             };
             let Some(entry) = entry else { return };
-            if to.send(event(&entry)).await.is_err() {
-                return;
+            match event(entry) {
+                Ok(event) => {
+                    if to.send(event).await.is_err() {
+                        return;
+                    }
+                }
+                Err(failure) => return tracing::warn!("a stream of changes ends: {}", failure.cause()),
             }
         }
     }
@@ -135,6 +143,7 @@ impl Tail {
     }
 }
 
-fn event(entry: &Entry) -> Event {
-    Event::default().event("change").id(entry.change.revision.to_string()).data(told(entry).to_string())
+fn event(entry: Entry) -> Result<Event, Failure> {
+    let id = entry.change.revision.to_string();
+    Ok(Event::default().event("change").id(id).data(json(&summary(entry))?))
 }

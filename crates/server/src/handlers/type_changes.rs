@@ -1,10 +1,10 @@
 //! `GET /types/changes`: where this server's files and the change log differ on how types are served, and what clusters would
 //! lose. `POST /types/accept`: the types are served as the files say from now on; a change of the change log like any other.
 
+use api::{Plan, TypeChange, TypeChanges};
 use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::{AllowedRemovals, Draft, Snapshot};
-use model::{Digest, FieldError, Origin, Plan, TypeChange};
-use serde::Serialize;
+use model::{Digest, FieldError, Origin};
 use tokio::task::block_in_place;
 
 use super::{
@@ -13,16 +13,6 @@ use super::{
     mutation::{expect, terms},
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
-
-#[derive(Serialize)]
-struct TypeChanges {
-    /// The revision on which the plan was made, for `expected_revision`.
-    revision: u64,
-    /// Stands for the changes, for `expected_changes`.
-    digest: Digest,
-    changes: Vec<TypeChange>,
-    plan: Plan,
-}
 
 pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
