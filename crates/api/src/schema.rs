@@ -1,11 +1,7 @@
 //! Schemas of bodies in the words of OpenAPI 3.0, derived from the types.
 
 use model::{Map, Value};
-use schemars::{
-    JsonSchema, Schema, SchemaGenerator,
-    generate::{Contract, SchemaSettings},
-    transform::RecursiveTransform,
-};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::json;
 
 /// Collects the schemas that an OpenAPI document refers to.
@@ -17,14 +13,15 @@ pub struct Schemas {
 
 impl Default for Schemas {
     fn default() -> Self {
-        let generator = |contract| {
-            let mut settings = SchemaSettings::openapi3();
-            settings.contract = contract;
-            // First, while the words are still those of JSON Schema.
-            settings.transforms.insert(0, Box::new(RecursiveTransform(simplify)));
-            settings.into_generator()
-        };
-        Self { answers: generator(Contract::Serialize), requests: generator(Contract::Deserialize) }
+        let mut settings = SchemaSettings::openapi3();
+        // First, while the words are still those of JSON Schema.
+        settings.transforms.insert(0, Box::new(RecursiveTransform(simplify)));
+        // A default is for what a request leaves out.
+        let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));
+        Self {
+            requests: settings.clone().for_deserialize().into_generator(),
+            answers: settings.for_serialize().with_transform(without_defaults).into_generator(),
+        }
     }
 }
 
@@ -55,8 +52,8 @@ fn transformed(generator: &mut SchemaGenerator, schema: impl Fn(&mut SchemaGener
     schema.to_value()
 }
 
-/// Removes from a schema what only says how Rust holds a value: how wide a number is, that an optional field can be null (it is left
-/// out instead), and the lines of a comment.
+/// Removes from a schema what is only about Rust: how wide a number is, that an optional field can be null (in JSON it is left out),
+/// and the line breaks of a comment.
 fn simplify(schema: &mut Schema) {
     let Some(schema) = schema.as_object_mut() else { return };
     if let Some(Value::String(text)) = schema.get_mut("description") {
@@ -82,7 +79,7 @@ fn words(schema: &Map) -> Option<Value> {
     variants.iter().map(|variant| variant.get("const").filter(|word| word.is_string()).cloned()).collect()
 }
 
-/// A field that may be null says so with one word; one that is not required is never null.
+/// Writes with one word that a required field may be null. One that is not required is never null.
 fn simplify_null(field: &mut Value, is_required: bool) {
     let null = json!({"type": "null"});
     let Value::Object(field) = field else { return };
