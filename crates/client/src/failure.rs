@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! Why a request failed.
 
 use api::ProblemDetails;
 
@@ -13,7 +13,7 @@ pub enum ClientError {
         /// Why not.
         reason: String,
     },
-    /// A reason that cannot stand in a header.
+    /// A reason that cannot be sent in a header.
     #[error("a reason for the audit trail is one line of text")]
     Reason,
     /// The server cannot be reached, or does not answer in time.
@@ -21,15 +21,15 @@ pub enum ClientError {
     Unreachable {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// A change was sent, and nobody knows what became of it.
+    /// A change was sent, and it is unknown whether it was made.
     #[error("{url} did not answer as it should: {cause}")]
     Uncertain {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
     /// The connection ended before the answer did.
@@ -37,10 +37,10 @@ pub enum ClientError {
     Interrupted {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// The server said no.
+    /// The server refused the request.
     #[error("{}", .0.detail)]
     Refused(Box<ProblemDetails>),
     /// The answer is not what this client expects.
@@ -54,7 +54,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// What the server said, if it said no.
+    /// The problem details, if the server refused the request.
     #[must_use]
     pub fn problem(&self) -> Option<&ProblemDetails> {
         match self {
@@ -63,7 +63,7 @@ impl ClientError {
         }
     }
 
-    /// The status with which the server said no.
+    /// The status, if the server refused the request.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.problem().map(|problem| problem.status)

@@ -1,7 +1,7 @@
 //! A typed, blocking client of the operator's API.
 //!
-//! It asks and is answered, and decides nothing: what a command means is the caller's. Two things it takes care of,
-//! because every caller would have to: the token that a request needs, and trying again where that is safe.
+//! It sends requests and reads answers, and decides nothing: what a command means is up to its caller. It does two things that every
+//! caller would have to do: it chooses the token that a request needs, and it retries where that is safe.
 
 mod answer;
 mod edit;
@@ -33,7 +33,7 @@ impl Client {
         self.read::<Vec<TypeDescription>>(&["types"], &[]).map(Types::new)
     }
 
-    /// The documents of a type that the filters take.
+    /// The documents of a type that match the filters.
     pub fn list(&self, ty: &TypeDescription, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
         self.read(&[&ty.plural], query)
     }
@@ -58,17 +58,17 @@ impl Client {
         }
     }
 
-    /// What a cluster is told of a type, now or as it was told at a revision.
+    /// The inputs of a type that a cluster gets, now or as they were at a revision.
     pub fn inputs(&self, cluster: &str, ty: &TypeDescription, revision: Option<u64>) -> Result<Value, ClientError> {
         self.read(&["clusters", cluster, "inputs", &ty.path], &at(revision))
     }
 
-    /// What Flux Operator is answered under a DNS name.
+    /// The answer to a poll of Flux Operator under a DNS name.
     pub fn poll(&self, dns: &str, path: &str) -> Result<Value, ClientError> {
         self.read(&["api", "v2", "flux", "clusters", dns, path], &[])
     }
 
-    /// Everything that a cluster needs to poll but the token, as manifests.
+    /// Everything that a cluster needs to poll except the token, as manifests.
     pub fn bootstrap(&self, dns: &str, query: Query<'_>) -> Result<String, ClientError> {
         self.get_from(&["api", "v2", "flux", "clusters", dns, "bootstrap"], query)?.text()
     }
@@ -83,8 +83,7 @@ impl Client {
         self.read(&["changes", &revision.to_string()], &[])
     }
 
-    /// What is wrong with documents that are already there: all that the filters take, or so many of it. Answers also how many
-    /// there are.
+    /// Problems of stored documents: all that match the filters, or so many of them; and how many there are.
     pub fn problems(
         &self,
         filters: Query<'_>,
@@ -118,12 +117,12 @@ impl Client {
         self.read(&["types", "changes"], &[])
     }
 
-    /// Whether polls can be answered, and from a picture of what age.
+    /// Whether polls can be answered, and from a snapshot of what age.
     pub fn ready(&self) -> Result<Readiness, ClientError> {
         self.read(&["ready"], &[])
     }
 
-    /// What is served, and what the log says.
+    /// What is served, and where the change log ends.
     pub fn store(&self) -> Result<StoreState, ClientError> {
         self.read(&["store"], &[])
     }

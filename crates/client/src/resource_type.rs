@@ -23,7 +23,7 @@ impl Types {
         self.0.iter().filter(|ty| !ty.is_cluster())
     }
 
-    /// The type that a person means: by kind, plural, path or list, with `-` as good as `_`; or by the last word of its
+    /// The type of a name: by kind, plural, path or list, with `-` as good as `_`; or by the last word of its
     /// kind or plural (`component`), where no other type has it.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&TypeDescription> {
@@ -42,23 +42,19 @@ impl Types {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use model::Value;
+    use serde_json::json;
 
     use super::*;
 
     fn types(kinds: &[(&str, &str)]) -> Types {
-        let ty = |(kind, plural): &(&str, &str)| TypeDescription {
-            kind: (*kind).to_owned(),
-            plural: (*plural).to_owned(),
-            path: plural.replace('_', "-"),
-            description: String::new(),
-            patchable: false,
-            nest: Default::default(),
-            filters: Vec::new(),
-            schema: Value::Null,
-            list: Some((*plural).to_owned()),
-            template: None,
+        let ty = |(kind, plural): &(&str, &str)| {
+            let ty = json!({
+                "kind": kind, "plural": plural, "path": plural.replace('_', "-"), "description": "", "patchable": false,
+                "nest": {}, "filters": [], "schema": null, "list": plural
+            });
+            serde_json::from_value(ty).unwrap()
         };
         Types::new(kinds.iter().map(ty).collect())
     }

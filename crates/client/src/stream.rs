@@ -1,4 +1,4 @@
-//! The log as it grows: server-sent events, read line by line.
+//! The change log as it grows: server-sent events, read line by line.
 
 use std::io::{BufRead, BufReader, Read};
 

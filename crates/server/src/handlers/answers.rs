@@ -1,4 +1,4 @@
-//! How answers look.
+//! How answers are written.
 
 use std::time::Duration;
 
@@ -80,10 +80,10 @@ pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
     (status, headers, document.body.text().into_owned()).into_response()
 }
 
-/// The time for a client to take a plan: others wait for theirs.
+/// The time for a client to receive a plan: other requests wait for theirs.
 const PLAN_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Sends a plan, or what has one. Of the whole fleet it is megabytes of text.
+/// Sends a plan, or an answer that contains one. A plan of the whole fleet is megabytes of text.
 pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Response, Failure> {
     let chunks = block_in_place(|| Chunks::of_json(&plan)).map_err(Failure::internal)?;
     drop(plan);
@@ -91,7 +91,7 @@ pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Re
 }
 
 impl<T> Outcome<T> {
-    /// Sends the plan, or what is made of the change.
+    /// Sends the plan, or the answer that is built from the change.
     pub(crate) fn answer(self, done: impl FnOnce(Done<T>) -> Result<Response, Failure>) -> Result<Response, Failure> {
         match self {
             Self::Planned(plan, permit) => planned(plan, permit),

@@ -71,7 +71,8 @@ pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failur
     Err(if is_forgotten { past::unreadable(StoreError::Pruned { horizon }) } else { past::unknown(revision) })
 }
 
-/// The writes of a change in their order, read as they are taken. A change that does not agree with its digest fails at its end.
+/// The writes of a change in order, each read when the client has received the ones before. A change that does not agree with its
+/// digest fails at its end.
 pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
     let (revision, expected) = (change.revision, change.digest);
     let begin = Some((0, ChangeDigest::of_heading(change)));
@@ -100,7 +101,7 @@ pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<Wri
 
 async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
     let store = past::log(app)?;
-    // An answer that has begun goes on; one too many is refused before it begins.
+    // An answer that has begun is continued; one too many is refused before it begins.
     let limit = &app.limits.past;
     let _permit = if from == 0 { limit.enter().await? } else { limit.go_on().await? };
     store.writes_of(revision, from, BATCH).await.map_err(past::unreadable)

@@ -22,7 +22,7 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1_000;
 
-/// Takes the size of a page; more than the most is the most.
+/// Takes the size of a page, and reduces it to the maximum.
 pub(super) fn page(params: &mut Params, most: u32) -> Result<u32, Failure> {
     let asked = params.count("limit")?.map_or(PAGE, |count| u32::try_from(count).unwrap_or(most));
     Ok(asked.min(most))
@@ -71,8 +71,8 @@ pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Opti
     HeaderValue::try_from(next).map(Some).map_err(Failure::internal)
 }
 
-/// A kind, by any of its names. One that no type declares any more can be asked for too; one that was never known is an error, since
-/// no results for a misspelt name would look as if there were none.
+/// A kind, by any of its names. A kind that no type declares any more is found too. One that was never known is an error: an empty
+/// answer to a misspelt name would be read as "there is none".
 pub(super) fn kind(fleet: &Snapshot, name: Option<String>) -> Result<Option<Kind>, Failure> {
     let Some(name) = name else { return Ok(None) };
     let kind = fleet.registry().by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone());

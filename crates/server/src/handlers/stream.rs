@@ -1,7 +1,7 @@
-//! `GET /changes/stream`: follows the log, as server-sent events. A client that was away says where it was, by
+//! `GET /changes/stream`: follows the change log, as server-sent events. A client that was disconnected continues where it was, by
 //! `Last-Event-ID` or `?after=`, and misses nothing.
 //!
-//! An event says who, when, why, and which documents, of a large change the first of them; never what they say. So a stream holds
+//! An event has who, when, why, and which documents, of a large change the first of them; never their content. So a stream holds
 //! some kilobytes, however slow its client, and there are so many streams and no more.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
@@ -26,7 +26,7 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_li
 /// How many changes are read at once.
 const BATCH: u32 = 20;
 
-/// Silence is broken so often, so that nobody takes the connection for dead.
+/// How often a comment is sent, so that neither clients nor proxies take an idle connection for a dead one.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn stream(
@@ -50,7 +50,7 @@ pub(crate) async fn stream(
         return Err(past::unknown(at));
     }
     let permit = app.limits.streams.enter().await?;
-    // What is forgotten cannot be followed, and the client should know before it waits.
+    // Pruned changes cannot be followed, and the client should know before it waits.
     let horizon = past::ends(&app).await?.horizon.revision;
     if at < horizon {
         return Err(past::unreadable(StoreError::Pruned { horizon }));
@@ -69,7 +69,7 @@ pub(crate) async fn stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// Where a client is in the log.
+/// The position of a client in the change log.
 struct Tail {
     app: App,
     published: watch::Receiver<Revision>,
@@ -86,7 +86,7 @@ impl Tail {
         loop {
             let entry = tokio::select! {
                 entry = self.next() => entry,
-                // The client has gone.
+                // The client has disconnected.
                 () = to.closed() => None,
             };
             let Some(entry) = entry else { return };
@@ -101,12 +101,12 @@ impl Tail {
         }
     }
 
-    /// The next change; none where the log cannot be followed from here or the server stops, which ends the stream.
+    /// The next change; none where the change log cannot be followed from here or the server stops, which ends the stream.
     async fn next(&mut self) -> Option<Entry> {
         while self.ready.is_empty() {
             let at = self.at;
             tokio::select! {
-                // Back in time is another history.
+                // A lower revision is another history.
                 published = self.published.wait_for(|published| *published != at) => {
                     if *published.ok()? < at {
                         return None;
@@ -130,13 +130,13 @@ impl Tail {
         drop(permit);
         entries.reverse();
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return Err("the log is shorter than what is served".to_owned());
+            return Err("the change log ends before the served snapshot".to_owned());
         };
         if first.change.revision.0 != self.at.0 + 1 {
-            return Err(format!("what came after revision {} is forgotten", self.at));
+            return Err(format!("the changes after revision {} were pruned", self.at));
         }
         if self.digest.is_some_and(|digest| first.change.parent != digest) {
-            return Err("the log is another one".to_owned());
+            return Err("the change log diverged".to_owned());
         }
         (self.at, self.digest) = (last.change.revision, Some(last.change.digest));
         Ok(entries.into())
