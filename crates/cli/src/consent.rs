@@ -7,8 +7,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::{ClientError, Edit, Made, ResourceType};
+use client::{ClientError, Edit, Made};
 use model::Plan;
 
 use crate::{
@@ -64,7 +65,7 @@ pub(crate) struct Deed<'a> {
     /// What it was done to.
     pub(crate) names: Vec<String>,
     /// The documents that a person has named, one of which may not be there.
-    pub(crate) named: Vec<(&'a ResourceType, &'a str)>,
+    pub(crate) named: Vec<(&'a TypeDescription, &'a str)>,
 }
 
 /// How often others may be faster.

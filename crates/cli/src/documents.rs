@@ -1,6 +1,6 @@
 //! Documents as rows: the columns that people look for in the types that are built in, and all fields of any other.
 
-use client::ResourceType;
+use api::TypeDescription;
 use model::{Map, Value};
 
 use crate::{output::Shown, table::Table};
@@ -14,7 +14,7 @@ pub(crate) enum Asked {
 }
 
 /// Documents of one type as an answer; one that was asked for by itself is not in a list.
-pub(crate) fn shown(ty: &ResourceType, documents: Vec<Map>, asked: Asked) -> Shown {
+pub(crate) fn shown(ty: &TypeDescription, documents: Vec<Map>, asked: Asked) -> Shown {
     let names = documents.iter().map(|document| name(ty, document)).collect();
     let table = if documents.is_empty() {
         let none = if asked == Asked::Some { "No {} match." } else { "There are no {}." };
@@ -33,7 +33,7 @@ pub(crate) fn with_id(id: &str) -> Map {
 }
 
 /// `kind/id`
-pub(crate) fn name(ty: &ResourceType, document: &Map) -> String {
+pub(crate) fn name(ty: &TypeDescription, document: &Map) -> String {
     ty.name(id(document))
 }
 
@@ -65,7 +65,7 @@ fn chosen(kind: &str) -> Option<&'static [(&'static str, &'static str)]> {
     })
 }
 
-fn table(ty: &ResourceType, documents: &[Map]) -> Table {
+fn table(ty: &TypeDescription, documents: &[Map]) -> Table {
     let mut table = Table::default().key("ID", documents.iter().map(|document| id(document).to_owned()));
     let cells = |field: &str| documents.iter().map(|document| cell(ty, field, document.get(field))).collect::<Vec<_>>();
     let chosen = chosen(&ty.kind);
@@ -85,7 +85,7 @@ fn table(ty: &ResourceType, documents: &[Map]) -> Table {
 }
 
 /// A value in a few letters. Of a cluster's references, the number is what fits.
-fn cell(ty: &ResourceType, field: &str, value: Option<&Value>) -> String {
+fn cell(ty: &TypeDescription, field: &str, value: Option<&Value>) -> String {
     match value {
         Some(Value::Array(items)) if ty.is_cluster() => items.len().to_string(),
         None if ty.is_cluster() && ty.field(field).is_some_and(|field| field["type"] == "array") => "0".to_owned(),

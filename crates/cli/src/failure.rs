@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
-use client::{ClientError, Problem};
+use api::ProblemDetails;
+use client::ClientError;
 use model::FieldError;
 
 use crate::{
@@ -156,13 +157,13 @@ impl From<ClientError> for Failure {
 
 const UNCERTAIN: &str = "the change may have been made: look at flux-resourceset-cli changes before you repeat it";
 
-fn refused(problem: Problem) -> Failure {
+fn refused(problem: ProblemDetails) -> Failure {
     let outcome = match problem.status {
         404 | 410 => Outcome::NotFound,
         409 | 412 => Outcome::Conflict,
         _ => Outcome::Failed,
     };
-    let Problem { status, code, detail, errors, more_errors } = problem;
+    let ProblemDetails { status, code, detail, errors, more_errors, .. } = problem;
     let told = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
     // One broken rule is the sentence itself, with the document in which it is broken.
     let sentence = match errors.as_slice() {
@@ -174,7 +175,7 @@ fn refused(problem: Problem) -> Failure {
     let takes_inputs = code == "protected" && !errors.is_empty();
     failure.hint = if takes_inputs { Some(ALLOW) } else { hint(status, &code) }.map(str::to_owned);
     failure.errors = errors;
-    failure.more_errors = more_errors;
+    failure.more_errors = more_errors.unwrap_or_default();
     failure
 }
 

@@ -2,8 +2,9 @@
 
 use std::{cell::OnceCell, env, path::PathBuf, process::ExitCode, thread, time::Duration};
 
+use api::TypeDescription;
 use clap::Args;
-use client::{Client, ResourceType, Settings, Token, Types};
+use client::{Client, Settings, Token, Types};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::{
@@ -117,7 +118,7 @@ impl Session {
     }
 
     /// The type that a person names.
-    pub(crate) fn ty(&self, name: &str) -> Result<&ResourceType> {
+    pub(crate) fn ty(&self, name: &str) -> Result<&TypeDescription> {
         self.known(name)?.ok_or_else(|| {
             let known: Vec<_> = self.types.get().into_iter().flat_map(Types::iter).map(|ty| ty.kind.as_str()).collect();
             Failure::usage(format!("there is no resource type \"{name}\"{}", meant(name, known.iter().copied())))
@@ -126,16 +127,16 @@ impl Session {
     }
 
     /// The type that a person names, if there is one.
-    pub(crate) fn known(&self, name: &str) -> Result<Option<&ResourceType>> {
+    pub(crate) fn known(&self, name: &str) -> Result<Option<&TypeDescription>> {
         Ok(self.types()?.by_name(full_name(name)))
     }
 
-    pub(crate) fn clusters(&self) -> Result<&ResourceType> {
+    pub(crate) fn clusters(&self) -> Result<&TypeDescription> {
         self.ty(model::ResourceType::CLUSTER)
     }
 
     /// The types that clusters refer to, or the one that is named.
-    pub(crate) fn definitions(&self, name: Option<&str>) -> Result<Vec<&ResourceType>> {
+    pub(crate) fn definitions(&self, name: Option<&str>) -> Result<Vec<&TypeDescription>> {
         match name {
             None => Ok(self.types()?.definitions().collect()),
             Some(name) => Ok(vec![self.definition(name)?]),
@@ -143,7 +144,7 @@ impl Session {
     }
 
     /// A type that clusters refer to.
-    pub(crate) fn definition(&self, name: &str) -> Result<&ResourceType> {
+    pub(crate) fn definition(&self, name: &str) -> Result<&TypeDescription> {
         let ty = self.ty(name)?;
         if ty.is_cluster() {
             return Err(Failure::usage("clusters refer to definitions, not to clusters"));
@@ -152,7 +153,7 @@ impl Session {
     }
 
     /// What the server answered about a document; if there is none, with the ids that may have been meant.
-    pub(crate) fn about<T>(&self, ty: &ResourceType, id: &str, answer: Result<T, client::ClientError>) -> Result<T> {
+    pub(crate) fn about<T>(&self, ty: &TypeDescription, id: &str, answer: Result<T, client::ClientError>) -> Result<T> {
         answer.map_err(|error| self.missing(error.into(), [(ty, id)]))
     }
 
@@ -161,7 +162,7 @@ impl Session {
     pub(crate) fn missing<'a>(
         &self,
         failure: Failure,
-        named: impl IntoIterator<Item = (&'a ResourceType, &'a str)>,
+        named: impl IntoIterator<Item = (&'a TypeDescription, &'a str)>,
     ) -> Failure {
         if !failure.is(Outcome::NotFound) {
             return failure;
@@ -180,7 +181,7 @@ impl Session {
         failure
     }
 
-    fn is_decommissioned(&self, clusters: &ResourceType, id: &str) -> bool {
+    fn is_decommissioned(&self, clusters: &TypeDescription, id: &str) -> bool {
         self.client.get(clusters, id, None).is_err_and(|error| error.status() == Some(410))
     }
 

@@ -9,8 +9,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::BatchWrite;
 use clap::Args;
-use client::{BatchWrite, Edit};
+use client::Edit;
 use model::{FieldError, Map, Value};
 
 use crate::{
@@ -52,7 +53,7 @@ pub(crate) enum Difference<'a> {
     /// A cluster that was decommissioned.
     Restored(&'a Found<'a>),
     Changed(&'a Found<'a>, Map),
-    Pruned(&'a client::ResourceType, Map),
+    Pruned(&'a api::TypeDescription, Map),
 }
 
 impl Difference<'_> {
@@ -160,7 +161,7 @@ impl Apply {
             let writes: Vec<_> = differences.iter().map(Difference::write).collect();
             let restores = differences.iter().any(|difference| matches!(difference, Difference::Restored(_)));
             let asked = if self.desired.prune || restores { Asked::Always } else { Asked::IfSomethingGoes };
-            Ok((Edit::batch(&writes).on(revision), asked))
+            Ok((Edit::batch(writes).on(revision.0), asked))
         });
         let Some(made) = made.map_err(|failure| placed(failure, &differences))? else { return Ok(ExitCode::SUCCESS) };
         let names: Vec<_> = differences.iter().map(Difference::name).collect();

@@ -10,8 +10,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::ProblemDetails;
 use clap::Args;
-use client::{Problem, Token};
+use client::Token;
 use model::{Value, yaml};
 use serde_json::json;
 
@@ -145,7 +146,7 @@ impl Bootstrap {
 }
 
 /// Whether a server does not know under which address it is called.
-fn lacks_address(problem: &Problem) -> bool {
+fn lacks_address(problem: &ProblemDetails) -> bool {
     problem.errors.iter().any(|error| error.pointer == "/api_url")
 }
 

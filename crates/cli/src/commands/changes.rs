@@ -2,8 +2,9 @@
 
 use std::{process::ExitCode, thread, time::Duration};
 
+use api::{ChangeSummary, Timestamp};
 use clap::{Args, Subcommand};
-use client::{Change, Edit};
+use client::Edit;
 use model::Value;
 
 use crate::{
@@ -103,7 +104,7 @@ impl Changes {
     fn follow(&self, session: &Session) -> Result<ExitCode> {
         let mut before = session.client.changes(&[("limit".to_owned(), self.limit.to_string())])?;
         before.reverse();
-        let mut last = before.last().map_or(0, |change| change.heading.revision);
+        let mut last = before.last().map_or(0, |change| change.heading.revision.0);
         if session.out.is_for_people() {
             session.out.show(&shown(&before)?)?;
         } else {
@@ -120,7 +121,7 @@ impl Changes {
                     // A stream that breaks off is taken up again where it was.
                     for change in changes.map_while(|change| change.inspect_err(|error| said(session, error)).ok()) {
                         tell(session, &change)?;
-                        last = change.heading.revision;
+                        last = change.heading.revision.0;
                     }
                 }
             }
@@ -137,13 +138,13 @@ fn said(session: &Session, error: &client::ClientError) {
 }
 
 /// One change on one line.
-fn tell(session: &Session, change: &Change) -> Result<()> {
+fn tell(session: &Session, change: &ChangeSummary) -> Result<()> {
     match session.out.format {
         Format::Json => output::print(&format!("{}\n", serde_json::to_string(change)?)),
         Format::Yaml => output::print(&format!("---\n{}", output::as_yaml(&serde_json::to_value(change)?)?)),
         Format::Name => output::print(&format!("{}\n", change.heading.revision)),
         Format::Table | Format::Wide => {
-            let Change { heading, .. } = change;
+            let ChangeSummary { heading, .. } = change;
             let reason = heading.reason.as_deref().unwrap_or_default();
             let line = format!(
                 "{:<8}  {}  {}  {}  {reason}",
@@ -157,8 +158,8 @@ fn tell(session: &Session, change: &Change) -> Result<()> {
     }
 }
 
-fn shown(changes: &[Change]) -> Result<Shown> {
-    let column = |of: fn(&Change) -> String| changes.iter().map(of).collect::<Vec<_>>();
+fn shown(changes: &[ChangeSummary]) -> Result<Shown> {
+    let column = |of: fn(&ChangeSummary) -> String| changes.iter().map(of).collect::<Vec<_>>();
     let table = Table::default()
         .key("REVISION", column(|change| change.heading.revision.to_string()))
         .key("TIME", column(|change| time(&change.heading.at)))
@@ -171,8 +172,8 @@ fn shown(changes: &[Change]) -> Result<Shown> {
 }
 
 /// What a change wrote: the first few, and how many more.
-fn documents(change: &Change, most: usize) -> String {
-    let name = |write: &client::Write| match write.op.as_str() {
+fn documents(change: &ChangeSummary, most: usize) -> String {
+    let name = |write: &api::WriteSummary| match write.op.as_str() {
         "put" => format!("{}/{}", write.kind, write.id),
         _ => format!("-{}/{}", write.kind, write.id),
     };
@@ -183,7 +184,8 @@ fn documents(change: &Change, most: usize) -> String {
 }
 
 /// A time to the second.
-pub(crate) fn time(at: &str) -> String {
+pub(crate) fn time(at: &Timestamp) -> String {
+    let at = at.to_string();
     let seconds = at.split_once('.').map_or(at.trim_end_matches('Z'), |(seconds, _)| seconds);
     format!("{}Z", seconds.replace('T', " "))
 }

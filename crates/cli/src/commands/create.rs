@@ -3,8 +3,9 @@
 
 use std::{path::PathBuf, process::ExitCode, str::FromStr};
 
+use api::{BatchWrite, TypeDescription};
 use clap::Args;
-use client::{BatchWrite, Edit, ResourceType};
+use client::Edit;
 use model::{Map, Unambiguous, Value};
 use serde_json::json;
 
@@ -250,7 +251,7 @@ impl Any {
         attached(session, ty, body, &self.attach)
     }
 
-    fn described(&self, ty: &ResourceType, id: &str) -> Result<Map> {
+    fn described(&self, ty: &TypeDescription, id: &str) -> Result<Map> {
         let mut body = documents::with_id(id);
         for Pair { key, value } in &self.field {
             let field = ty.field(key).ok_or_else(|| {
@@ -275,7 +276,7 @@ impl Any {
     }
 }
 
-fn from_file(session: &Session, ty: &ResourceType, file: &PathBuf) -> Result<Map> {
+fn from_file(session: &Session, ty: &TypeDescription, file: &PathBuf) -> Result<Map> {
     let mut found = files::read(std::slice::from_ref(file), session.types()?, |_, _| {})?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) if only.ty.kind == ty.kind => Ok(only.body),
@@ -289,7 +290,7 @@ pub(crate) fn described(session: &Session, ty: &str, flags: &impl Describe) -> R
     attached(session, session.ty(ty)?, flags.body()?, flags.attach())
 }
 
-fn alone(session: &Session, ty: &ResourceType, body: Map, consent: Consent) -> Result<ExitCode> {
+fn alone(session: &Session, ty: &TypeDescription, body: Map, consent: Consent) -> Result<ExitCode> {
     let name = documents::name(ty, &body);
     let (edit, done) = (Edit::create(ty, body), format!("{name} created"));
     // Under a DNS name that was released, others may still poll.
@@ -298,7 +299,7 @@ fn alone(session: &Session, ty: &ResourceType, body: Map, consent: Consent) -> R
 }
 
 /// Creates a document, or makes sure that it is there, and gives it to clusters.
-fn attached(session: &Session, ty: &ResourceType, body: Map, attach: &Attach) -> Result<ExitCode> {
+fn attached(session: &Session, ty: &TypeDescription, body: Map, attach: &Attach) -> Result<ExitCode> {
     if attach.cluster.is_empty() {
         return alone(session, ty, body, attach.consent);
     }
@@ -323,7 +324,7 @@ fn attached(session: &Session, ty: &ResourceType, body: Map, attach: &Attach) ->
     let done = format!("{name} {what}, assigned to {}", counted(attach.cluster.len(), "cluster"));
     let clusters = session.clusters()?;
     let named = attach.cluster.iter().map(|id| (clusters, id.as_str())).collect();
-    let edit = Edit::batch(&writes);
+    let edit = Edit::batch(writes);
     attach.consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named })
 }
 

@@ -6,8 +6,8 @@
 
 use std::process::ExitCode;
 
+use api::{ChangeHeading, HistoryEntry, TypeDescription};
 use clap::Args;
-use client::{Heading, HistoryEntry, ResourceType};
 use model::{Map, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -59,7 +59,7 @@ struct Explained {
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<Heading>,
+    change: Option<ChangeHeading>,
 }
 
 impl Explain {
@@ -88,7 +88,7 @@ impl Explain {
 
 /// Both documents and their pasts.
 struct Story<'a> {
-    ty: &'a ResourceType,
+    ty: &'a TypeDescription,
     id: &'a str,
     definition: Vec<HistoryEntry>,
     cluster: Vec<HistoryEntry>,
@@ -174,7 +174,7 @@ impl Story<'_> {
 }
 
 /// The change that set a value: going back in time, the last one after which it was what it is now.
-fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<Heading> {
+fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<ChangeHeading> {
     let value = |entry: &HistoryEntry| entry.body.as_ref().filter(|_| entry.op.as_deref() == Some("put")).and_then(at);
     let now = value(history.first()?)?;
     history.iter().take_while(|entry| value(entry).as_ref() == Some(&now)).last().map(|entry| entry.heading.clone())
@@ -182,7 +182,7 @@ fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Opt
 
 fn shown(explained: &[Explained]) -> Result<Shown> {
     let column = |of: &dyn Fn(&Explained) -> String| explained.iter().map(of).collect::<Vec<_>>();
-    let change = |of: &dyn Fn(&Heading) -> String| {
+    let change = |of: &dyn Fn(&ChangeHeading) -> String| {
         column(&|explained| explained.change.as_ref().map_or_else(|| "-".to_owned(), of))
     };
     let table = Table::default()

@@ -7,8 +7,8 @@ use std::{
     process::ExitCode,
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::ResourceType;
 use model::{Map, Value, yaml};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let types: Vec<&ResourceType> = if self.types.is_empty() {
+        let types: Vec<&TypeDescription> = if self.types.is_empty() {
             session.types()?.iter().collect()
         } else {
             self.types.iter().map(|name| session.ty(name)).collect::<Result<_>>()?
@@ -47,7 +47,7 @@ impl Export {
         // All of it is as it was at one revision, whatever is changed meanwhile.
         let revision = match self.revision {
             Some(revision) => revision,
-            None => session.client.ready()?.revision,
+            None => session.client.ready()?.revision.0,
         };
         let query = [("revision".to_owned(), revision.to_string())];
         let mut count = 0;
@@ -69,7 +69,7 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn write(&self, session: &Session, folder: &Path, ty: &ResourceType, documents: Vec<Map>) -> Result<()> {
+    fn write(&self, session: &Session, folder: &Path, ty: &TypeDescription, documents: Vec<Map>) -> Result<()> {
         let failed = |path: &Path, error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
         fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         let bar = session.counting(&ty.plural, documents.len() as u64);
@@ -101,14 +101,14 @@ impl Export {
     }
 }
 
-fn text(ty: &ResourceType, document: Map) -> Result<String> {
+fn text(ty: &TypeDescription, document: Map) -> Result<String> {
     let mut body = Map::from_iter([("kind".to_owned(), json!(ty.kind))]);
     body.extend(document);
     output::as_yaml(&Value::Object(body))
 }
 
 /// Whether a file is one that an export has written: a document of the type, under the name of its id.
-fn is_ours(path: &Path, ty: &ResourceType) -> bool {
+fn is_ours(path: &Path, ty: &TypeDescription) -> bool {
     let document = fs::read_to_string(path).ok().and_then(|text| yaml::read(&text).ok()).map(|read| read.value);
     document.is_some_and(|document| {
         let name = document["id"].as_str().map(file_name);

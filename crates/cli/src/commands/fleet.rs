@@ -3,8 +3,9 @@
 
 use std::process::ExitCode;
 
+use api::{TypeDescription, WrittenChange};
 use clap::{Args, Subcommand};
-use client::{Edit, ResourceType, Written};
+use client::Edit;
 use model::{Map, Value};
 use serde_json::json;
 
@@ -138,7 +139,7 @@ impl Fleet {
 }
 
 /// A tag is for artifacts: a chart's version is the catalogue's.
-fn warn_of_charts(session: &Session, ty: &ResourceType, component: &str) -> Result<()> {
+fn warn_of_charts(session: &Session, ty: &TypeDescription, component: &str) -> Result<()> {
     let catalogue = session.about(ty, component, session.client.get(ty, component, None))?.body;
     let url = catalogue.get("oci_url").and_then(Value::as_str).unwrap_or_default();
     if !url.starts_with("oci://") {
@@ -158,7 +159,7 @@ enum Having {
 
 impl Target {
     /// Lays one patch over the clusters that are meant.
-    fn patch(&self, session: &Session, ty: &ResourceType, id: &str, having: Having, patch: Map) -> Result<ExitCode> {
+    fn patch(&self, session: &Session, ty: &TypeDescription, id: &str, having: Having, patch: Map) -> Result<ExitCode> {
         let clusters = session.clusters()?;
         session.about(ty, id, session.client.get(ty, id, None))?;
         let mut filters = self.selector.as_ref().map(|selector| selector.query(clusters)).unwrap_or_default();
@@ -181,7 +182,7 @@ impl Target {
             filters => Edit::patch_many(clusters, filters, patch),
         };
         let Some(made) = self.consent.carry_out(session, &edit, Asked::Always)? else { return Ok(ExitCode::SUCCESS) };
-        let written: Written = serde_json::from_value(made.body.clone())?;
+        let written: WrittenChange = serde_json::from_value(made.body.clone())?;
         let names: Vec<_> = written.documents.iter().map(|write| format!("{}/{}", write.kind, write.id)).collect();
         let sentence = match names.len() {
             0 => format!("nothing to change (revision {})", made.revision),

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::{BatchWrite, TypeDescription};
 use clap::Args;
-use client::{BatchWrite, Edit, ResourceType};
+use client::Edit;
 use model::Map;
 use serde_json::json;
 
@@ -17,12 +18,12 @@ use crate::{
 };
 
 /// A patch of a cluster that refers to a definition. Where the cluster has it already, what it overrides stays.
-pub(crate) fn reference(ty: &ResourceType, reference: Map) -> Map {
+pub(crate) fn reference(ty: &TypeDescription, reference: Map) -> Map {
     Map::from_iter([(ty.list.clone().unwrap_or_default(), json!([reference]))])
 }
 
 /// Gives a cluster a definition.
-pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
+pub(crate) fn assignment(ty: &TypeDescription, id: &str, cluster: &str) -> BatchWrite {
     let body = reference(ty, documents::with_id(id));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
 }
@@ -52,7 +53,7 @@ impl Assign {
     }
 
     /// Where definition and clusters are there and something is not, it is the reference.
-    fn not_assigned(&self, failure: Failure, ty: &ResourceType) -> Failure {
+    fn not_assigned(&self, failure: Failure, ty: &TypeDescription) -> Failure {
         if !failure.is(Outcome::NotFound) || failure.is_explained() {
             return failure;
         }
@@ -66,11 +67,11 @@ impl Assign {
         session: &Session,
         ty: &str,
         verb: &str,
-        write: impl Fn(&ResourceType, &str, &str) -> BatchWrite,
+        write: impl Fn(&TypeDescription, &str, &str) -> BatchWrite,
     ) -> Result<ExitCode> {
         let ty = session.definition(ty)?;
         let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
-        let edit = Edit::batch(&writes.collect::<Vec<_>>());
+        let edit = Edit::batch(writes.collect());
         let name = ty.name(&self.id);
         let cluster = session.clusters()?;
         let clusters = match self.cluster.as_slice() {

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::TypeDescription;
 use clap::Args;
-use client::{Edit, ResourceType};
+use client::Edit;
 
 use crate::{
     completion,
@@ -35,10 +36,10 @@ impl Revert {
     }
 
     /// The revision at which the document said what it said before its last change.
-    fn before(&self, session: &Session, ty: &ResourceType) -> Result<u64> {
+    fn before(&self, session: &Session, ty: &TypeDescription) -> Result<u64> {
         let history = session.about(ty, &self.id, session.client.history(ty, &self.id))?;
         let before = history.get(1).filter(|entry| entry.op.as_deref() == Some("put"));
-        before.map(|entry| entry.heading.revision).ok_or_else(|| {
+        before.map(|entry| entry.heading.revision.0).ok_or_else(|| {
             let message = format!("before its last change, {}/{} was not there or not in force", ty.kind, self.id);
             Failure::failed(message).hint("flux-resourceset-cli history lists its states; --to says which is meant")
         })

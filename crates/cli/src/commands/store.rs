@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+use api::{ChangeLogStatus, StoreState};
 use clap::{Args, Subcommand};
 use client::Edit;
 use model::{Digest, Point};
@@ -68,56 +69,56 @@ fn accept(session: &Session, served: Option<&Digest>, consent: Consent) -> Resul
 }
 
 /// The log, and how far it is from what is served; refused where that is no matter of a word.
-fn apart(store: &client::Store, served: Option<&Digest>) -> Result<(Point, String)> {
+fn apart(store: &StoreState, served: Option<&Digest>) -> Result<(Point, String)> {
     let refused = |why: &str| Failure::new(Outcome::Conflict, format!("{why}: there is nothing to accept"));
     let here = store.picture.revision;
-    match (&*store.status, &store.log, served) {
-        ("diverged", Some(log), _) if log.store != store.picture.store => {
+    match (store.status, &store.log, served) {
+        (ChangeLogStatus::Diverged, Some(log), _) if log.store != store.picture.store => {
             Ok((*log, format!("revision {here} is served, and the log is that of another fleet")))
         }
-        ("diverged", Some(log), _) => {
+        (ChangeLogStatus::Diverged, Some(log), _) => {
             let at = log.revision;
             Ok((
                 *log,
                 format!("revision {here} is served, and the log, which does not continue it, is at revision {at}"),
             ))
         }
-        ("following", Some(log), Some(served)) => {
+        (ChangeLogStatus::Following, Some(log), Some(served)) => {
             let told = format!(
                 "the log is at revision {}; what is lost by the server at {served} is not known here",
                 log.revision
             );
             Ok((*log, told))
         }
-        ("following", ..) => Err(refused("this server follows the log").hint(
+        (ChangeLogStatus::Following, ..) => Err(refused("this server follows the log").hint(
             "if another server says that it has diverged, ask that one (--api-url), or tell by --served what it serves",
         )),
         _ => Err(refused("this server cannot read the log at the moment").hint("flux-resourceset-cli store says more")),
     }
 }
 
-fn shown(store: &client::Store) -> Result<Shown> {
+fn shown(store: &StoreState) -> Result<Shown> {
     let log = store.log.map_or_else(|| "cannot be read".to_owned(), |log| log.to_string());
     let told = [
-        ("status", store.status.clone()),
+        ("status", store.status.to_string()),
         ("age of the picture", format!("{:.1} s", store.age_seconds)),
         ("served", store.picture.to_string()),
         ("log", log),
     ];
     let table = advice(store).into_iter().fold(Table::default().facts(&told), Table::note);
-    Ok(Shown { value: serde_json::to_value(store)?, names: vec![store.status.clone()], table })
+    Ok(Shown { value: serde_json::to_value(store)?, names: vec![store.status.to_string()], table })
 }
 
 /// What a person has to know and to do, if there is anything.
-fn advice(store: &client::Store) -> Vec<String> {
+fn advice(store: &StoreState) -> Vec<String> {
     let served = store.picture.revision;
     let hint = |text: &str| format!("{GOOD}hint:{GOOD:#} {text}");
-    match (&*store.status, &store.log) {
-        ("diverged", Some(log)) if log.store != store.picture.store => vec![
+    match (store.status, &store.log) {
+        (ChangeLogStatus::Diverged, Some(log)) if log.store != store.picture.store => vec![
             format!("The log is that of another fleet. Clusters still get revision {served}. No change is taken."),
             hint("put a backup back: flux-resourceset restore --replace FILE, with the DATABASE_URL of the servers"),
         ],
-        ("diverged", log) => {
+        (ChangeLogStatus::Diverged, log) => {
             let at = log.map_or_else(String::new, |log| format!(", at revision {},", log.revision));
             vec![
                 format!("The log{at} does not continue what is served."),
@@ -125,7 +126,9 @@ fn advice(store: &client::Store) -> Vec<String> {
                 hint("flux-resourceset-cli store accept shows what clusters would lose, asks, and follows the log"),
             ]
         }
-        ("unavailable", _) => vec![format!("The log cannot be read. Clusters still get revision {served}.")],
+        (ChangeLogStatus::Unavailable, _) => {
+            vec![format!("The log cannot be read. Clusters still get revision {served}.")]
+        }
         _ => Vec::new(),
     }
 }

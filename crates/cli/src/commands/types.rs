@@ -6,8 +6,9 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
+use api::TypeDescription;
 use clap::{Args, Subcommand};
-use client::{Edit, ResourceType};
+use client::Edit;
 use model::{TypeChange, TypeChangeKind, TypeRecord};
 
 use crate::{
@@ -118,8 +119,8 @@ fn accept(session: &Session, consent: Consent) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn all(types: &[&ResourceType]) -> Result<Shown> {
-    let column = |of: fn(&ResourceType) -> String| types.iter().map(|ty| of(ty)).collect::<Vec<_>>();
+fn all(types: &[&TypeDescription]) -> Result<Shown> {
+    let column = |of: fn(&TypeDescription) -> String| types.iter().map(|ty| of(ty)).collect::<Vec<_>>();
     let table = Table::default()
         .key("KIND", column(|ty| ty.kind.clone()))
         .key("PLURAL", column(|ty| ty.plural.clone()))
@@ -128,7 +129,7 @@ fn all(types: &[&ResourceType]) -> Result<Shown> {
     Ok(Shown { value: serde_json::to_value(types)?, names: column(|ty| ty.kind.clone()), table })
 }
 
-fn fields(ty: &ResourceType) -> Result<Shown> {
+fn fields(ty: &TypeDescription) -> Result<Shown> {
     let properties =
         ty.properties().ok_or_else(|| Failure::failed(format!("the type {} declares no fields", ty.kind)))?;
     let required = |name: &str| ty.schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));

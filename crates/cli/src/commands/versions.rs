@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use api::TypeDescription;
 use clap::Args;
-use client::ResourceType;
 use model::{Map, Value};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ impl Versions {
 }
 
 /// What a reference makes of the catalogue's entry.
-fn runs(ty: &ResourceType, catalogue: &Map, reference: &Value) -> Running {
+fn runs(ty: &TypeDescription, catalogue: &Map, reference: &Value) -> Running {
     let text = |field: &str| {
         let default = || ty.field(field).and_then(|schema| schema.get("default"));
         let said = Some(&reference[field]).filter(|value| !value.is_null());
