@@ -7,13 +7,14 @@ use std::{
 
 use foldhash::fast::RandomState;
 use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
-use model::{Id, InvalidId};
+use model::{Id, InvalidId, ResourceType};
 use roaring::RoaringBitmap;
 
 use crate::{
     Definition,
     cycles::Cycles,
-    slots::{Place, Slots},
+    merge::{Field, Source, fields_of},
+    slots::{Slot, Slots},
 };
 
 /// A version of something; no two are alike while a process runs.
@@ -31,9 +32,11 @@ impl Version {
 /// of a fleet are numbers, and a poll finds definitions without comparing names.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
-    places: OrdMap<Id, Place>,
+    /// The type's defaults, the weakest source of every input.
+    defaults: Arc<[Field<'static>]>,
+    places: OrdMap<Id, Slot>,
     /// The same places, found without comparing names on the way: a poll looks up each dependency here.
-    by_name: GenericHashMap<Id, Place, RandomState, DefaultSharedPtr>,
+    by_name: GenericHashMap<Id, Slot, RandomState, DefaultSharedPtr>,
     entries: Slots<Entry>,
     /// How many definitions there are.
     defined: usize,
@@ -58,6 +61,7 @@ pub(crate) struct Entry {
 impl Default for Catalogue {
     fn default() -> Self {
         Self {
+            defaults: Arc::default(),
             places: OrdMap::new(),
             by_name: GenericHashMap::default(),
             entries: Slots::default(),
@@ -70,7 +74,17 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
+    /// The empty catalogue of a type.
+    pub(crate) fn of_type(ty: &ResourceType) -> Self {
+        Self { defaults: fields_of(&ty.defaults).into(), ..Self::default() }
+    }
+
+    /// The type's defaults.
+    pub(crate) fn defaults(&self) -> Source<'_> {
+        &self.defaults
+    }
+
+    pub(crate) fn at(&self, place: Slot) -> Option<&Entry> {
         self.entries.get(place)
     }
 
@@ -78,12 +92,12 @@ impl Catalogue {
         self.at(self.find_place(id)?)
     }
 
-    pub(crate) fn definition_at(&self, place: Place) -> Option<&Definition> {
+    pub(crate) fn definition_at(&self, place: Slot) -> Option<&Definition> {
         self.at(place)?.definition.as_deref()
     }
 
     /// The place of an id, if it has one.
-    pub(crate) fn find_place(&self, id: &str) -> Option<Place> {
+    pub(crate) fn find_place(&self, id: &str) -> Option<Slot> {
         self.by_name.get(id).copied()
     }
 
@@ -92,26 +106,20 @@ impl Catalogue {
         self.plain_len.checked_div(self.defined).unwrap_or_default()
     }
 
-    /// The places of all definitions.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&Id, Place)> {
-        let is_defined = |place: Place| self.at(place).is_some_and(|entry| entry.definition.is_some());
-        self.places.iter().map(|(id, place)| (id, *place)).filter(move |(_, place)| is_defined(*place))
-    }
-
     /// All definitions, in the order of their ids.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.places.values().filter_map(|place| self.definition_at(*place))
     }
 
     /// The place of an id, which is made if it is not there.
-    pub(crate) fn place(&mut self, id: &str) -> Result<Place, InvalidId> {
+    pub(crate) fn place(&mut self, id: &str) -> Result<Slot, InvalidId> {
         match self.find_place(id) {
             Some(place) => Ok(place),
             None => Ok(self.enter(Id::parse(id)?)),
         }
     }
 
-    fn enter(&mut self, id: Id) -> Place {
+    fn enter(&mut self, id: Id) -> Slot {
         let place = self.entries.insert(Entry { id: id.clone(), definition: None, holders: Arc::default() });
         self.by_name.insert(id.clone(), place);
         self.places.insert(id, place);
@@ -153,12 +161,12 @@ impl Catalogue {
     /// Whether one definition depends on another that, directly or through others, depends on it in turn.
     pub(crate) fn is_in_cycle(&self, id: &str, on: &str) -> bool {
         // As a rule there is none, and nothing is looked up.
-        let is_part = |(from, to): (Place, Place)| self.cycles.contain(from as usize, to as usize);
+        let is_part = |(from, to): (Slot, Slot)| self.cycles.contain(from as usize, to as usize);
         !self.cycles.is_empty() && self.find_place(id).zip(self.find_place(on)).is_some_and(is_part)
     }
 
     /// Notes that a cluster names what is at a place, or does so no longer.
-    pub(crate) fn hold(&mut self, place: Place, cluster: Place, holds: bool) {
+    pub(crate) fn hold(&mut self, place: Slot, cluster: Slot, holds: bool) {
         if let Some(entry) = self.entries.get_mut(place)
             && entry.holders.contains(cluster) != holds
         {
@@ -168,14 +176,14 @@ impl Catalogue {
     }
 
     /// Notes all clusters that name what is at a place.
-    pub(crate) fn hold_all(&mut self, place: Place, clusters: RoaringBitmap) {
+    pub(crate) fn hold_all(&mut self, place: Slot, clusters: RoaringBitmap) {
         if let Some(entry) = self.entries.get_mut(place) {
             entry.holders = Arc::new(clusters);
         }
     }
 
     /// Gives up a place that nobody needs.
-    fn tidy(&mut self, place: Place) {
+    fn tidy(&mut self, place: Slot) {
         let needless = |entry: &&Entry| entry.definition.is_none() && entry.holders.is_empty();
         if let Some(id) = self.at(place).filter(needless).map(|entry| entry.id.clone()) {
             self.places.remove(&id);
@@ -186,7 +194,7 @@ impl Catalogue {
 }
 
 /// Puts a place into a set, or takes it out.
-pub(crate) fn note(set: &mut Arc<RoaringBitmap>, place: Place, is_in: bool) {
+pub(crate) fn note(set: &mut Arc<RoaringBitmap>, place: Slot, is_in: bool) {
     let set = Arc::make_mut(set);
     if is_in {
         set.insert(place);

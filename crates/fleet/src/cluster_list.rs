@@ -10,7 +10,7 @@ use std::{num::ParseIntError, str::FromStr};
 use model::{Document, Id, ResourceType, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Answer, Definition, Empty, Refusal, Snapshot, SnapshotError, answer::List};
+use crate::{Answer, Definition, Empty, Refusal, Snapshot, SnapshotError, answer::List, catalogue::Catalogue};
 
 /// The most shards.
 pub const MAX_SHARDS: u32 = 1_000;
@@ -100,6 +100,7 @@ impl Snapshot {
         if self.clusters().next().is_none() {
             return Err(Refusal::BlankFleet);
         }
+        let defaults = self.catalogue(ty).map_or(&[][..], Catalogue::defaults);
         let mut list = List::with_capacity(0);
         let mut was_decommissioned = false;
         for cluster in self.clusters() {
@@ -111,7 +112,7 @@ impl Snapshot {
                 continue;
             }
             // A cluster is a definition too: of itself.
-            let itself = Definition::read(cluster.document.clone(), ty)?;
+            let itself = Definition::read(cluster.document.clone(), ty, defaults)?;
             list.push(|text| {
                 text.push_str(&itself.plain);
                 text.push('}');

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Document, ResourceType, Value, prune_nulls};
 
 use crate::{
-    merge::{Members, Shape},
+    merge::{Field, Layout, Source, fields_of, merge},
     order::Delivery,
     snapshot::SnapshotError,
 };
@@ -15,8 +15,8 @@ use crate::{
 pub struct Definition {
     /// Its document.
     pub document: Document,
-    /// What it says; null says nothing.
-    pub(crate) shape: Shape,
+    /// The fields that it sets, and that reach Flux.
+    pub(crate) fields: Box<[Field<'static>]>,
     /// The input of a cluster that says nothing beside the id and patches nothing, as JSON, up to what it says of the
     /// cluster. Written down once, here, and not for every poll: most references say nothing.
     pub(crate) plain: Box<str>,
@@ -42,7 +42,7 @@ pub(crate) fn unpatched(ty: &ResourceType) -> &'static str {
 }
 
 impl Definition {
-    pub(crate) fn read(document: Document, ty: &ResourceType) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(document: Document, ty: &ResourceType, defaults: Source<'_>) -> Result<Self, SnapshotError> {
         let mut fields =
             document.body.fields().map_err(|error| SnapshotError::unreadable(&document, error.to_string()))?;
         fields.shift_remove("id");
@@ -55,15 +55,15 @@ impl Definition {
         let dependency = |id: &str| Dependency { id: id.into(), is_repeated: !seen.insert(id.to_owned()) };
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(dependency).collect();
         let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
-        let shape = Shape::of(ty, &document.id, &fields);
+        let fields = fields_of(&fields);
         let mut plain = String::from("{");
-        shape.write(&mut plain, &Members::default());
+        Layout::new(ty, &merge(&[defaults, &fields])).write(&document.id, &mut plain);
         let own = plain.len();
         plain.push_str(unpatched(ty));
         if ty.ordered_by.is_some() {
             plain.push_str(",\"effective_depends_on\":[]");
         }
-        Ok(Self { document: document.packed(), shape, plain: plain.into(), own, depends_on, delivery })
+        Ok(Self { document: document.packed(), fields, plain: plain.into(), own, depends_on, delivery })
     }
 
     /// What it says, as the beginning of a JSON object.

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use model::{ResourceType, Value};
 
-use crate::{Cluster, Definition, catalogue::Catalogue, cycles::Cycles, slots::Place};
+use crate::{Cluster, Definition, catalogue::Catalogue, cycles::Cycles, slots::Slot};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Order<'a> {
     cluster: &'a Cluster,
     position: usize,
     /// The places of the components that the cluster has enabled, sorted. Made when the first dependency is looked for.
-    enabled: OnceCell<Vec<Place>>,
+    enabled: OnceCell<Vec<Slot>>,
     /// The cycles between these, by where they are in that list. Made when a dependency is in a cycle of the catalogue, which
     /// few ever are.
     cycles: OnceCell<Cycles>,
@@ -70,14 +70,14 @@ impl<'a> Order<'a> {
         self.enabled().binary_search(&place).ok()
     }
 
-    fn enabled(&self) -> &[Place] {
-        self.enabled.get_or_init(|| self.cluster.enabled_places(self.position))
+    fn enabled(&self) -> &[Slot] {
+        self.enabled.get_or_init(|| self.cluster.enabled_slots(self.position))
     }
 
     /// Whether a component waits for another that waits for it in turn, on this cluster.
     fn is_in_cycle(&self, id: &str, on: &str) -> bool {
         let cycles = self.cycles.get_or_init(|| {
-            let edges = |place: &Place| {
+            let edges = |place: &Slot| {
                 let of = self.catalogue.definition_at(*place).into_iter();
                 of.flat_map(|of| self.possible(of)).map(|(on, _)| on).collect()
             };

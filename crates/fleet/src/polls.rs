@@ -67,11 +67,6 @@ impl Polls {
         self.0.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
     }
 
-    /// When the last one of a type was, in seconds.
-    pub(crate) fn last_of(&self, ty: &ResourceType) -> Option<i64> {
-        self.0.get(ty.position).map(|of_type| of_type.last.load(Ordering::Relaxed))
-    }
-
     /// When the last one was, in seconds. If there was none yet, it is waited for from now on.
     #[must_use]
     pub fn last(&self, now: i64) -> i64 {

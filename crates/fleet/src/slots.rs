@@ -3,13 +3,13 @@
 use imbl::Vector;
 
 /// The number of a place.
-pub(crate) type Place = u32;
+pub(crate) type Slot = u32;
 
 /// Items in places. A copy is a pointer, as of all that a snapshot is made of; a place that was left is taken again.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T: Clone> {
     items: Vector<Option<T>>,
-    free: Vector<Place>,
+    free: Vector<Slot>,
 }
 
 impl<T: Clone> Default for Slots<T> {
@@ -19,11 +19,11 @@ impl<T: Clone> Default for Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
-    pub(crate) fn get(&self, place: Place) -> Option<&T> {
+    pub(crate) fn get(&self, place: Slot) -> Option<&T> {
         self.items.get(place as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, place: Slot) -> Option<&mut T> {
         self.items.get_mut(place as usize)?.as_mut()
     }
 
@@ -33,23 +33,23 @@ impl<T: Clone> Slots<T> {
     }
 
     /// Puts an item into a free place.
-    pub(crate) fn insert(&mut self, item: T) -> Place {
+    pub(crate) fn insert(&mut self, item: T) -> Slot {
         if let Some(place) = self.free.pop_back() {
             self.items.set(place as usize, Some(item));
             return place;
         }
         self.items.push_back(Some(item));
         // More than four thousand million items would not be in memory.
-        Place::try_from(self.items.len() - 1).unwrap_or(Place::MAX)
+        Slot::try_from(self.items.len() - 1).unwrap_or(Slot::MAX)
     }
 
     /// Puts an item in the place of another.
-    pub(crate) fn replace(&mut self, place: Place, item: T) {
+    pub(crate) fn replace(&mut self, place: Slot, item: T) {
         self.items.set(place as usize, Some(item));
     }
 
     /// Takes an item out of its place.
-    pub(crate) fn remove(&mut self, place: Place) {
+    pub(crate) fn remove(&mut self, place: Slot) {
         self.items.set(place as usize, None);
         self.free.push_back(place);
     }

@@ -1,10 +1,10 @@
 //! The fleet at one revision.
 //!
 //! All maps are persistent: a copy is a pointer, and a change to a copy costs what it touches. That is what makes a
-//! new snapshot for every change affordable at any size of fleet. Only names, from which polls come, have a table.
+//! new snapshot for every change affordable at any size of fleet.
 
+mod dns_index;
 mod loading;
-mod names;
 mod writing;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -16,13 +16,13 @@ use roaring::RoaringBitmap;
 use crate::{
     Cluster, Definition, Refusal,
     catalogue::{Catalogue, Entry},
-    cluster::Beside,
+    cluster::Reference,
     problems::ProblemIndex,
-    slots::{Place, Slots},
+    slots::{Slot, Slots},
     types::Types,
 };
 
-use names::Names;
+use dns_index::DnsIndex;
 pub(crate) use writing::Keys;
 
 /// Why documents or a change do not make a snapshot.
@@ -66,8 +66,8 @@ pub struct Snapshot {
     point: Point,
     /// Live and decommissioned.
     clusters: Slots<Cluster>,
-    by_id: OrdMap<Id, Place>,
-    by_dns: Names,
+    by_id: OrdMap<Id, Slot>,
+    by_dns: DnsIndex,
     /// Who released a name that it had. There is nothing, as a rule.
     released: OrdMap<Box<str>, BTreeSet<Id>>,
     /// By the type's position in the registry.
@@ -85,13 +85,13 @@ impl Snapshot {
     /// A fleet without documents, of no log.
     #[must_use]
     pub fn empty(registry: Arc<Registry>) -> Self {
-        let catalogues = registry.types().map(|_| Catalogue::default()).collect();
+        let catalogues = registry.types().map(Catalogue::of_type).collect();
         Self {
             registry,
             point: Point::default(),
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: Names::default(),
+            by_dns: DnsIndex::default(),
             released: OrdMap::new(),
             catalogues,
             patching: ByName::default(),
@@ -179,12 +179,12 @@ impl Snapshot {
         &'a self,
         cluster: &'a Cluster,
         ty: &ResourceType,
-    ) -> impl Iterator<Item = (&'a Id, Beside<'a>, Option<&'a Definition>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Id, &'a Reference, Option<&'a Definition>)> + use<'a> {
         let catalogue = self.catalogue(ty);
-        // Every place in a list has an entry for as long as the list is there.
-        cluster.list(ty.position).filter_map(move |(place, beside)| {
-            let Entry { id, definition, .. } = catalogue?.at(place)?;
-            Some((id, beside, definition.as_deref()))
+        // Every slot in a list has an entry for as long as the list is there.
+        cluster.references(ty.position).iter().filter_map(move |reference| {
+            let Entry { id, definition, .. } = catalogue?.at(reference.slot)?;
+            Some((id, reference, definition.as_deref()))
         })
     }
 
@@ -291,7 +291,7 @@ impl Snapshot {
     }
 
     pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        self.by_dns.claims(dns)
+        self.by_dns.claims(dns).iter()
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn previous_owners<'a>(before: &'a Snapshot, after: &Snapshot, id: &I
         }
         // Released: a poller under this name still has what it got from the last cluster that answered there.
         for cluster in before.released_by(name).filter_map(|id| before.cluster(id)) {
-            let released = cluster.released_dns().filter(|released| *released.name == *name);
+            let released = cluster.released_dns().filter(|released| *released.name == **name);
             owners.extend(released.map(|released| PreviousOwner { cluster, released: Some(released) }));
         }
     }

@@ -10,7 +10,7 @@ use model::{Document, ResourceType, TypeRecord, Value, yaml};
 use super::{Counts, Problem, Rule};
 use crate::{
     Cluster, Definition, Snapshot,
-    cluster::{Beside, Patches, no_variables},
+    cluster::{Patches, no_variables},
     order::Delivery,
 };
 
@@ -101,14 +101,14 @@ pub(crate) fn check_cluster(fleet: &Snapshot, cluster: &Cluster, findings: &mut 
         findings
             .add(Rule::UnreadList, || (yaml::child("", list), format!("no resource type reads the list \"{list}\"")));
     }
-    for Patches { name: id, refused, .. } in cluster.patches() {
+    for patches @ Patches { name: id, .. } in cluster.patches() {
         let mut patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
         if !patchable.any(|ty| fleet.definition_by_name(ty, id).is_some()) {
             findings.add(Rule::PatchWithoutDefinition, || {
                 (yaml::child("/patches", id), format!("nothing that can be patched is called \"{id}\""))
             });
         }
-        if let Some(error) = refused {
+        if let Err(error) = cluster.members(patches) {
             findings
                 .add(Rule::InvalidPatch, || (yaml::child(&yaml::child("/patches", id), &error.key), error.to_string()));
         }
@@ -117,7 +117,7 @@ pub(crate) fn check_cluster(fleet: &Snapshot, cluster: &Cluster, findings: &mut 
         for other in fleet.claims(dns).filter(|other| other.id() != cluster.id()) {
             let rule = if other.is_live() { Rule::DuplicateDns } else { Rule::TombstoneDns };
             findings.add(rule, || {
-                let field = if dns == cluster.dns() { "/cluster_dns" } else { "/former_dns" };
+                let field = if **dns == *cluster.dns() { "/cluster_dns" } else { "/former_dns" };
                 (field.to_owned(), claim(other, dns))
             });
         }
@@ -139,9 +139,9 @@ fn claim(other: &Cluster, dns: &str) -> String {
 
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut impl Findings) {
-    let mut seen = cluster.twice(ty.position).map(|_| BTreeSet::new());
+    let mut seen = cluster.duplicate(ty.position).map(|_| BTreeSet::new());
     let mut enabled = None;
-    for (at, (id, beside, definition)) in fleet.references(cluster, ty).enumerate() {
+    for (at, (id, reference, definition)) in fleet.references(cluster, ty).enumerate() {
         let pointer = || format!("/{}/{at}", ty.list);
         if seen.as_mut().is_some_and(|seen| !seen.insert(id)) {
             findings.add(Rule::DuplicateReference, || (pointer(), format!("\"{id}\" is in the list twice")));
@@ -150,8 +150,8 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             findings.add(Rule::MissingDefinition, || (pointer(), format!("{} \"{id}\" is not defined", ty.kind)));
             continue;
         };
-        if beside.enabled && !definition.depends_on.is_empty() {
-            let enabled = enabled.get_or_insert_with(|| cluster.enabled_places(ty.position));
+        if reference.enabled && !definition.depends_on.is_empty() {
+            let enabled = enabled.get_or_insert_with(|| cluster.enabled_slots(ty.position));
             let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_place(on));
             let is_enabled = |on: &str| find(on).is_some_and(|place| enabled.binary_search(&place).is_ok());
             for on in definition.depends_on.iter().map(|on| &*on.id).filter(|on| !is_enabled(on)) {
@@ -161,18 +161,17 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             }
         }
         if definition.delivery == Delivery::Kustomization
-            && beside.patches.is_some()
-            && let Some(patches) = cluster.patches_of(id.as_str()).filter(|patches| patches.not_variables > 0)
+            && let Some(patches) = cluster.patches_for(reference).filter(|patches| patches.not_variables > 0)
         {
-            findings.add_all(Rule::InvalidVariable, patches.not_variables, || no_variable_texts(id.as_str(), beside));
+            findings.add_all(Rule::InvalidVariable, patches.not_variables, || no_variable_texts(cluster, patches));
         }
     }
 }
 
 /// The keys of a component's patches that are no variables, each with a sentence.
-fn no_variable_texts(id: &str, beside: Beside<'_>) -> Vec<Text> {
-    let patched = yaml::child("/patches", id);
-    let members = beside.patches.unwrap_or_default().trim_start_matches(',');
+fn no_variable_texts(cluster: &Cluster, patches: &Patches) -> Vec<Text> {
+    let patched = yaml::child("/patches", &patches.name);
+    let members = cluster.members(patches).unwrap_or_default().trim_start_matches(',');
     let read: Value = match serde_json::from_str(&format!("{{{members}}}")) {
         Ok(read) => read,
         Err(error) => return vec![(patched, format!("the patches cannot be read: {error}"))],

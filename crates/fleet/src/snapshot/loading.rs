@@ -15,13 +15,14 @@ use imbl::OrdMap;
 use model::{Document, Id, Point, Registry, ResourceType};
 use roaring::RoaringBitmap;
 
-use super::{Names as ByDns, Snapshot, SnapshotError, writing::Touched};
+use super::{DnsIndex, Snapshot, SnapshotError, writing::Touched};
 use crate::{
     Cluster, Polls,
-    cluster::Names,
+    catalogue::Catalogue,
+    cluster::NameIndex,
     cores::{cores, on_all_cores},
     problems::{Counts, check_cluster},
-    slots::{Place, Slots},
+    slots::{Slot, Slots},
 };
 
 /// How many clusters are read by one core before it asks for more.
@@ -71,11 +72,11 @@ impl Snapshot {
 
     /// Takes in clusters.
     fn enter(&mut self, pieces: impl Iterator<Item = Vec<Document>> + Send) -> Result<(), SnapshotError> {
-        let seen = Seen::of(self);
+        let defined = Defined(&self.catalogues);
         let pieces = Mutex::new(pieces.enumerate());
         let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
         let read = |document: Document| match is_cluster(&document)
-            .then(|| Cluster::read(&document, &self.registry, &mut &seen, Polls::new(self.catalogues.len())))
+            .then(|| Cluster::read(&document, &self.registry, &mut { defined }, Polls::new(self.catalogues.len())))
         {
             Some(Ok(cluster)) => Ok(cluster),
             _ => Err(document),
@@ -149,11 +150,11 @@ fn is_cluster(document: &Document) -> bool {
 /// The indexes of clusters, in the making.
 struct Index {
     clusters: Slots<Cluster>,
-    by_id: OrdMap<Id, Place>,
-    by_dns: ByDns,
+    by_id: OrdMap<Id, Slot>,
+    by_dns: DnsIndex,
     /// Who refers to what, by the type's position and the definition's place.
-    holders: Vec<Vec<Vec<Place>>>,
-    patching: HashMap<Arc<str>, Vec<Place>, RandomState>,
+    holders: Vec<Vec<Vec<Slot>>>,
+    patching: HashMap<Arc<str>, Vec<Slot>, RandomState>,
     /// Clusters that have, or had, more than one name.
     renamed: Vec<Cluster>,
     /// What has to be read once everything else is there.
@@ -165,7 +166,7 @@ impl Index {
         Self {
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: ByDns::default(),
+            by_dns: DnsIndex::default(),
             holders: vec![Vec::new(); types],
             patching: HashMap::default(),
             renamed: Vec::new(),
@@ -188,7 +189,7 @@ impl Index {
             self.by_dns.claim(dns, cluster.id(), Some(&cluster));
         }
         for (position, holders) in self.holders.iter_mut().enumerate() {
-            for definition in cluster.places(position) {
+            for definition in cluster.slots(position) {
                 let at = definition as usize;
                 holders.resize_with(holders.len().max(at + 1), Vec::new);
                 // Twice in one list is once.
@@ -207,7 +208,7 @@ impl Index {
 }
 
 /// A set of places.
-fn set(places: &[Place]) -> RoaringBitmap {
+fn set(places: &[Slot]) -> RoaringBitmap {
     // Where many are in the set it is made of its bits, which is less work than to put in one after the other.
     let bytes = places.iter().max().map_or(0, |last| *last as usize / 8 + 1);
     if bytes > 4 * places.len() {
@@ -220,31 +221,20 @@ fn set(places: &[Place]) -> RoaringBitmap {
     RoaringBitmap::from_lsb0_bytes(0, &bits)
 }
 
-/// The definitions that there are, by name. What is not defined has no place here: while clusters change, it could lose it.
-pub(super) struct Seen<'a> {
-    /// By the type's position.
-    places: Vec<HashMap<&'a str, (&'a Id, Place), RandomState>>,
-}
+/// The definitions that there are. An id that is not defined has no slot here: while clusters change, it could lose it.
+#[derive(Clone, Copy)]
+pub(super) struct Defined<'a>(pub(super) &'a [Catalogue]);
 
-impl<'a> Seen<'a> {
-    pub(super) fn of(fleet: &'a Snapshot) -> Self {
-        let places = |(id, place): (&'a Id, Place)| (id.as_str(), (id, place));
-        Self { places: fleet.catalogues.iter().map(|catalogue| catalogue.places().map(places).collect()).collect() }
-    }
-}
-
-impl Names for &Seen<'_> {
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
+impl NameIndex for Defined<'_> {
+    fn slot(&mut self, ty: &ResourceType, id: &str) -> Result<Slot, String> {
+        let catalogue = &self.0[ty.position];
+        let slot = catalogue.find_place(id).filter(|slot| catalogue.definition_at(*slot).is_some());
         // The cluster is read again by itself.
-        self.find(ty, id).ok_or_else(|| "it is not defined".to_owned())
+        slot.ok_or_else(|| "it is not defined".to_owned())
     }
 
-    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
-        self.places.get(ty.position)?.get(id).map(|(_, place)| *place)
-    }
-
-    fn patched(&mut self, name: &str) -> Arc<str> {
-        let found = self.places.iter().find_map(|places| places.get(name));
-        found.map_or_else(|| name.into(), |(id, _)| id.shared())
+    fn shared_name(&mut self, name: &str) -> Arc<str> {
+        let found = self.0.iter().find_map(|catalogue| catalogue.find(name));
+        found.map_or_else(|| name.into(), |entry| entry.id.shared())
     }
 }

@@ -5,14 +5,14 @@ use std::{collections::BTreeSet, sync::Arc};
 use model::{Change, Document, Id, Kind, ResourceType, State, TypeRecord};
 use roaring::RoaringBitmap;
 
-use super::{Snapshot, SnapshotError, loading::Seen};
+use super::{Snapshot, SnapshotError, loading::Defined};
 use crate::{
     Cluster, Definition, Polls,
     catalogue::{Catalogue, Version, note},
-    cluster::{Names, Patches},
+    cluster::{NameIndex, Patches},
     cores::{FEW, beside_polls},
     problems::{Counts, check_document},
-    slots::Place,
+    slots::Slot,
 };
 
 /// The documents that may have other problems than before.
@@ -91,7 +91,7 @@ impl Snapshot {
             // Only clusters have tombstones; any other document that is not in force is not there.
             Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
             Some(ty) => {
-                let definition = Arc::new(Definition::read(document, ty)?);
+                let definition = Arc::new(Definition::read(document, ty, self.catalogues[ty.position].defaults())?);
                 let known = self.catalogues[ty.position].define(&id, Some(definition.clone()));
                 if known.is_none() {
                     self.renew_missing(&id);
@@ -154,10 +154,10 @@ impl Snapshot {
         let Some(ty) = clusters.filter(alike) else {
             return change.writes.iter().map(|_| None).collect();
         };
-        let seen = Seen::of(self);
+        let defined = Defined(&self.catalogues);
         beside_polls(change.writes.iter().collect(), |write| {
             let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
-            Cluster::read(&document, &self.registry, &mut &seen, self.polls_of(&write.id)).ok()
+            Cluster::read(&document, &self.registry, &mut { defined }, self.polls_of(&write.id)).ok()
         })
     }
 
@@ -189,9 +189,9 @@ impl Snapshot {
     }
 
     /// Brings the indexes of places from what a cluster was to what it is.
-    fn link<'a>(&mut self, place: Place, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
+    fn link<'a>(&mut self, place: Slot, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
-            let places = |cluster: Option<&'a Cluster>| cluster.into_iter().flat_map(move |it| it.places(position));
+            let places = |cluster: Option<&'a Cluster>| cluster.into_iter().flat_map(move |it| it.slots(position));
             if !places(was).eq(places(is)) {
                 for definition in places(is) {
                     catalogue.hold(definition, place, true);
@@ -277,17 +277,13 @@ struct Known<'a> {
     patching: &'a super::ByName<Arc<str>, Arc<RoaringBitmap>>,
 }
 
-impl Names for Known<'_> {
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
+impl NameIndex for Known<'_> {
+    fn slot(&mut self, ty: &ResourceType, id: &str) -> Result<Slot, String> {
         let place = self.catalogues[ty.position].place(id);
         place.map_err(|error| format!("a reference to \"{id}\": {error}"))
     }
 
-    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
-        self.catalogues[ty.position].find_place(id)
-    }
-
-    fn patched(&mut self, name: &str) -> Arc<str> {
+    fn shared_name(&mut self, name: &str) -> Arc<str> {
         self.patching.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
     }
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod dependencies;
+mod explain;
 mod gzip;
 mod laws;
 mod pictures;
