@@ -1,8 +1,7 @@
 //! A cluster, read from its document: its identity, its references and its patches.
 //!
-//! What a poll copies of it is written down once, when the document is read: one text, and where each part of it is. Parts that
-//! are one after another are fetched from memory together. In a fleet of 100,000 clusters no cache holds them, and a poll would
-//! wait for each by itself: with a string for each, a poll of one of 100,000 clusters took 1.5 µs longer than with one text.
+//! What a poll copies of it is written once, when the document is read: one text, and where each part of it is. In a large fleet
+//! no cache holds a cluster, and parts that lie one after another are fetched from memory together.
 
 mod dns;
 mod patches;
@@ -29,7 +28,7 @@ pub struct Cluster(Arc<ClusterData>);
 pub struct ClusterData {
     /// Its document.
     pub document: Document,
-    /// How it polled. No part of its document: from one reading of the cluster it passes to the next.
+    /// Its polls. No part of its document: they pass from one reading of the cluster to the next.
     pub polls: Polls,
     /// All that a poll copies of it: what every input ends with, what patches come to, and what references set.
     text: Box<str>,
@@ -57,7 +56,7 @@ impl Deref for Cluster {
     }
 }
 
-/// For this a poll is refused, so it is remembered.
+/// What a poll is refused for.
 #[derive(Debug)]
 struct Irregularities {
     /// Definitions that a list names twice, each with the position of the type.
@@ -85,7 +84,7 @@ impl Cluster {
 
     /// What every input ends with, as JSON: the cluster's identity.
     pub(crate) fn ending(&self) -> &str {
-        self.ending.of(&self.text)
+        self.ending.slice(&self.text)
     }
 
     /// The name under which it polls, in its one spelling.
@@ -153,12 +152,12 @@ impl Cluster {
 
     /// What every input of a patched component gets: the members `patches` and `values`, or why they cannot be expanded.
     pub(crate) fn members<'a>(&'a self, patches: &'a Patches) -> Result<&'a str, &'a PatchError> {
-        patches.members.as_ref().map(|members| members.of(&self.text)).map_err(AsRef::as_ref)
+        patches.members.as_ref().map(|members| members.slice(&self.text)).map_err(AsRef::as_ref)
     }
 
     /// The fields that a reference sets, as a JSON object; none, if it sets nothing.
     pub(crate) fn fields_of(&self, reference: &Reference) -> Option<&str> {
-        Some(reference.fields.of(&self.text)).filter(|fields| !fields.is_empty())
+        Some(reference.fields.slice(&self.text)).filter(|fields| !fields.is_empty())
     }
 }
 
@@ -178,7 +177,7 @@ impl TextRange {
         Ok(Self { start, end: at(text.len())? })
     }
 
-    fn of(self, text: &str) -> &str {
+    fn slice(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
     }
 }

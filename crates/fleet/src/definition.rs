@@ -17,10 +17,10 @@ pub struct Definition {
     pub document: Document,
     /// The fields that it sets, and that reach Flux.
     pub(crate) fields: Box<[Field<'static>]>,
-    /// The input of a cluster that says nothing beside the id and patches nothing, as JSON, up to what it says of the
-    /// cluster. Written down once, here, and not for every poll: most references say nothing.
+    /// The input of a cluster that overrides and patches nothing, as JSON, up to the cluster's identity. Written once, when the
+    /// document is read, and not for every poll: most references override nothing.
     pub(crate) plain: Box<str>,
-    /// How much of it the definition says.
+    /// Its length without the additions to the merged fields.
     own: usize,
     /// What must be healthy first, as the definition lists it.
     pub(crate) depends_on: Box<[Dependency]>,
@@ -36,7 +36,7 @@ pub(crate) struct Dependency {
     pub(crate) is_repeated: bool,
 }
 
-/// What the input of a type says where nothing is patched, as more members of a JSON object.
+/// What the input of a type has where nothing is patched, as more members of a JSON object.
 pub(crate) fn unpatched(ty: &ResourceType) -> &'static str {
     if ty.patchable { ",\"patches\":{},\"values\":{}" } else { "" }
 }
@@ -54,7 +54,7 @@ impl Definition {
         let mut seen = BTreeSet::new();
         let dependency = |id: &str| Dependency { id: id.into(), is_repeated: !seen.insert(id.to_owned()) };
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(dependency).collect();
-        let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
+        let delivery = Delivery::from_source(fields.get("oci_url"), fields.get("oci_content"));
         let fields = fields_of(&fields);
         let mut plain = String::from("{");
         Layout::new(ty, &merge(&[defaults, &fields])).write(&document.id, &mut plain);
@@ -66,7 +66,7 @@ impl Definition {
         Ok(Self { document: document.packed(), fields, plain: plain.into(), own, depends_on, delivery })
     }
 
-    /// What it says, as the beginning of a JSON object.
+    /// The merged fields, as the beginning of a JSON object.
     pub(crate) fn own(&self) -> &str {
         &self.plain[..self.own]
     }

@@ -22,7 +22,7 @@ pub struct Explanation {
     pub kind: Kind,
     /// The definition.
     pub id: Id,
-    /// The revision of the snapshot that was asked.
+    /// The revision of the snapshot.
     pub revision: Revision,
     /// Every value of the input, in the order in which they are served.
     pub fields: Vec<ExplainedField>,
@@ -120,16 +120,18 @@ impl Input<'_> {
         let mut fields =
             vec![self.unrivalled("/id".into(), &quoted(&self.definition.document.id), SourceKind::Definition)?];
         let sources = self.sources();
-        let Layout { outside, nests } = Layout::new(self.ty, &merge(&sources));
-        for field in &outside {
+        let merged = merge(&sources);
+        let layout = Layout::new(self.ty, &merged);
+        for field in layout.outside() {
             fields.push(self.merged(&yaml::child("", field.name), field)?);
         }
-        for (name, nested) in nests {
-            let pointer = yaml::child("", name);
-            for field in &nested {
+        for nest in &self.ty.nests {
+            let pointer = yaml::child("", &nest.name);
+            let before = fields.len();
+            for field in layout.inside(nest) {
                 fields.push(self.merged(&yaml::child(&pointer, field.name), field)?);
             }
-            if nested.is_empty() {
+            if fields.len() == before {
                 fields.push(self.unrivalled(pointer, "{}", SourceKind::Default)?);
             }
         }

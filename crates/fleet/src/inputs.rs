@@ -10,7 +10,7 @@ use model::{Id, Kind, ResourceType, helm};
 
 use crate::{
     Answer, Cluster, Definition, Snapshot, SnapshotError,
-    answer::List,
+    answer::AnswerBuilder,
     catalogue::{Catalogue, Version},
     definition::unpatched,
     merge::{Field, Layout, Source, merge, read_fields},
@@ -20,15 +20,15 @@ use crate::{
 /// The largest answer that Flux Operator reads. It keeps everything when an answer is larger, so does this server.
 pub const MAX_BYTES: usize = 921_600;
 
-/// The most inputs that a provider can be told to take; it cuts the rest off without a word.
+/// The highest limit of inputs that a provider can be configured with; it drops the rest silently.
 pub const MAX_INPUTS: usize = 10_000;
 
-/// How "no inputs" is said.
+/// How "no inputs" is expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Empty {
     /// As an empty list.
     Bare,
-    /// As one record that says so, for cluster sides on which an absence never deletes.
+    /// As one record with `none: true`, for cluster sides on which an absence never deletes.
     Explicit,
 }
 
@@ -83,10 +83,10 @@ pub enum Refusal {
         /// How many references it has.
         count: usize,
     },
-    /// The file of the type says another kind, list, path, key, field, nest or default than the change log.
+    /// The file of the type declares another kind, list, path, key, field, nest or default than the change log records.
     #[error(
-        "this server's file of the type \"{0}\" says another kind, list, path, key, field, nest or default than the change log, or has \
-         what another type had"
+        "this server's file of the type \"{0}\" declares another kind, list, path, key, field, nest or default than the change log \
+         records, or one that another type had"
     )]
     TypesChanged(Kind),
     /// A document cannot be read.
@@ -97,15 +97,15 @@ pub enum Refusal {
     BlankFleet,
     /// A part of the list of clusters in which none is, and none was.
     #[error(
-        "no cluster, in force or decommissioned, is in the part of the fleet that environment, label and shard say, so an \
+        "no cluster, in force or decommissioned, is in the part of the fleet that environment, label and shard select, so an \
          empty list may be a mistake"
     )]
     NoMatchingCluster,
-    /// A part of the list of clusters in which all are decommissioned. Only of a shard is that said, by the explicit record: from
+    /// A part of the list of clusters in which all are decommissioned. Only a shard can answer so, by the explicit record: from
     /// an environment or a label, a running cluster may have moved away.
     #[error(
-        "all clusters in the part of the fleet that environment, label and shard say are decommissioned, or have moved away; \
-         no empty list is sent for a part, and only that of a shard can be said by empty=explicit"
+        "all clusters in the part of the fleet that environment, label and shard select are decommissioned, or have moved away; \
+         no empty list is sent for a part, and only an empty shard can be answered with empty=explicit"
     )]
     NoClusterInForce,
     /// The list of clusters is larger than Flux takes.
@@ -146,19 +146,19 @@ fn list(ids: &[Id]) -> String {
 impl Snapshot {
     /// All inputs of a type for a cluster, in the order of its references.
     ///
-    /// A reference whose definition is missing is passed over, as the contract says; such gaps are
+    /// A reference whose definition is missing is left out, as the contract requires; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API. A list of references that yields no input at all is
     /// refused: Flux would delete everything for what is most likely a fault.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
-        let mut list = List::with_capacity(cluster.references(ty.position).len() * each);
+        let mut list = AnswerBuilder::with_capacity(cluster.references(ty.position).len() * each);
         self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, cluster.ending())
     }
 
     /// What the answer is made of: as long as this stays the same, so does the answer.
     ///
-    /// A cluster's version stands for its document: who it is, its lists, overrides and patches, and whether it is in force. The
+    /// A cluster's version stands for its document: its identity, lists, overrides and patches, and whether it is in force. The
     /// version of the type's definitions stands for them, for their order, and for all that lets this server refuse them: the
     /// record of the type, and documents of other kinds. No two readings of anything have one version, so a snapshot that was
     /// loaded anew shares none with the one that it replaces.
@@ -189,7 +189,7 @@ impl Snapshot {
         unread.or_else(|| taken.next().map(|other| other.list.as_str()))
     }
 
-    /// Puts the inputs of a live cluster together, one after the other.
+    /// Assembles the inputs of a live cluster, one after the other.
     pub(crate) fn each_input<'a>(
         &'a self,
         cluster: &'a Cluster,
@@ -206,7 +206,7 @@ impl Snapshot {
             return Err(Refusal::DuplicateInput(duplicate.id.to_string()));
         }
         let count = cluster.references(ty.position).len();
-        // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
+        // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look missing. Nothing that
         // could be such a mistake is served.
         if count == 0
             && let Some(list) = self.unread_list(cluster)
@@ -238,7 +238,10 @@ impl Snapshot {
             take(id, Input { ty, defaults, definition, overrides, patches, order: order.as_ref(), cluster });
         }
         if seen != count {
-            let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
+            let lost = SnapshotError::unreadable(
+                &cluster.document,
+                "a reference leads to an empty slot of the catalogue".to_owned(),
+            );
             return Err(lost.into());
         }
         if count > 0 && defined == 0 {
@@ -259,7 +262,7 @@ pub struct Stamp {
 /// What an input has around its texts, at most as a rule.
 const FRAME: usize = 96;
 
-/// One input, as what it is put together from.
+/// One input: the parts that it is assembled from.
 pub(crate) struct Input<'a> {
     pub(crate) ty: &'a ResourceType,
     defaults: Source<'a>,

@@ -8,7 +8,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use model::{Id, Map, ResourceType, Value};
+use model::{Id, Map, Nest, ResourceType, Value};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -65,38 +65,45 @@ fn value_of<'a>(fields: Source<'a>, name: &str) -> Option<&'a str> {
     fields.iter().find(|field| field.name == name).map(|field| &*field.value)
 }
 
-/// Where an input has its fields: some in itself, the others in objects that the type declares.
+/// Where an input has its merged fields: some in itself, the others in objects that the type declares.
 pub(crate) struct Layout<'a> {
-    /// In the input itself.
-    pub(crate) outside: Vec<Merged<'a>>,
-    /// Objects, each with its name and its fields.
-    pub(crate) nests: Vec<(&'a str, Vec<Merged<'a>>)>,
+    ty: &'a ResourceType,
+    merged: &'a [Merged<'a>],
 }
 
 impl<'a> Layout<'a> {
-    /// A field of the same name as a nested object is in neither: it would be taken for that object.
-    pub(crate) fn new(ty: &'a ResourceType, merged: &[Merged<'a>]) -> Self {
-        let is_outside = |field: &&Merged<'a>| {
-            !ty.nests.iter().any(|nest| nest.name == field.name || nest.fields.iter().any(|name| name == field.name))
-        };
-        let find = |name: &String| merged.iter().find(|field| field.name == name).copied();
-        let nests = ty.nests.iter().map(|nest| (nest.name.as_str(), nest.fields.iter().filter_map(find).collect()));
-        Self { outside: merged.iter().filter(is_outside).copied().collect(), nests: nests.collect() }
+    pub(crate) fn new(ty: &'a ResourceType, merged: &'a [Merged<'a>]) -> Self {
+        Self { ty, merged }
+    }
+
+    /// The fields in the input itself. A field of the same name as a nested object is left out: it would be taken for that
+    /// object.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &'a Merged<'a>> {
+        let nests = &self.ty.nests;
+        let is_nested =
+            |name: &str| nests.iter().any(|nest| nest.name == name || nest.fields.iter().any(|it| it == name));
+        self.merged.iter().filter(move |field| !is_nested(field.name))
+    }
+
+    /// The fields in a nested object, in the order in which the type declares them.
+    pub(crate) fn inside(&self, nest: &'a Nest) -> impl Iterator<Item = &'a Merged<'a>> {
+        let merged = self.merged;
+        nest.fields.iter().filter_map(move |name| merged.iter().find(|field| field.name == name))
     }
 
     /// Writes the input as the members of a JSON object.
     pub(crate) fn write(&self, id: &Id, text: &mut String) {
         text.push_str("\"id\":");
         push_string(text, id.as_str());
-        for field in &self.outside {
+        for field in self.outside() {
             text.push(',');
             push_member(text, field);
         }
-        for (name, fields) in &self.nests {
+        for nest in &self.ty.nests {
             text.push(',');
-            push_string(text, name);
+            push_string(text, &nest.name);
             text.push_str(":{");
-            for (at, field) in fields.iter().enumerate() {
+            for (at, field) in self.inside(nest).enumerate() {
                 text.push_str(if at == 0 { "" } else { "," });
                 push_member(text, field);
             }
@@ -162,3 +169,39 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::subsequence};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_strongest_source_that_has_a_field_wins_however_many_there_are(
+            names in vec(subsequence(vec!["a", "b", "c", "d"], 0..=4).prop_shuffle(), 0..5),
+        ) {
+            let field = |source: usize, name: &str| {
+                Field { name: name.to_owned().into(), value: format!("\"{name} of {source}\"").into() }
+            };
+            let source = |(source, names): (usize, &Vec<&str>)| names.iter().map(|name| field(source, name)).collect();
+            let sources: Vec<Vec<_>> = names.iter().enumerate().map(source).collect();
+            let sources: Vec<Source<'_>> = sources.iter().map(Vec::as_slice).collect();
+            let merged = merge(&sources);
+
+            let mut expected = Vec::new();
+            for name in names.iter().flatten().copied() {
+                if !expected.contains(&name) {
+                    expected.push(name);
+                }
+            }
+            prop_assert_eq!(merged.iter().map(|field| field.name).collect::<Vec<_>>(), expected);
+            for winner in &merged {
+                let having = (0..names.len()).rev().filter(|source| names[*source].contains(&winner.name));
+                let having: Vec<_> = having.map(|source| (source, format!("\"{} of {source}\"", winner.name))).collect();
+                let found = [(winner.source, winner.value)].into_iter().chain(hidden(&sources, winner));
+                prop_assert_eq!(found.map(|(source, value)| (source, value.to_owned())).collect::<Vec<_>>(), having);
+            }
+        }
+    }
+}

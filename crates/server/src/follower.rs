@@ -265,7 +265,7 @@ impl Follower {
                 count += piece.len();
                 pages::expect(count);
             });
-            Snapshot::load_pieces(registry, pieces)
+            Snapshot::load_chunks(registry, pieces)
         });
         let point = store.read(to).await;
         // If nobody took what was read, this says why.

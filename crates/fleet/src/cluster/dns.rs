@@ -1,9 +1,9 @@
-//! The DNS names of a cluster: the one it has now, those it had before and still answers to, and those it gave up.
+//! The DNS names of a cluster: the one it has now, those it had before and still answers to, and those that were released.
 //!
-//! A name that a cluster has answered to stays that cluster's, because a running cluster may still poll under it: whoever
-//! else answered there would tell it to delete everything. Only an operator releases a name. A released name is
-//! remembered with what was answered there last, so that a plan can say what a poller under it would lose when a cluster
-//! answers there again, whatever has become of the one that released it.
+//! A name that a cluster has answered to stays that cluster's, because a running cluster may still poll under it: the
+//! answer of any other cluster would make it delete everything. Only an operator releases a name. A released name is
+//! recorded with what was answered there last, so that a plan can show what a poller under it would lose when a cluster
+//! answers there again, whatever happened to the one that released it.
 
 use std::{collections::BTreeMap, iter, sync::Arc};
 
@@ -41,7 +41,7 @@ pub(crate) struct Released {
     pub(crate) protected: bool,
 }
 
-/// How a released name stands in a document: as an object or, of old, as the bare name.
+/// A released name in a document: an object or, in older documents, the bare name.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {

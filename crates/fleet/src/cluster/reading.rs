@@ -85,7 +85,8 @@ fn read(document: &Document, registry: &Registry, names: &mut impl NameIndex, po
     Ok(Cluster(Arc::new(ClusterData {
         document: document.packed(),
         polls,
-        text: text.into(),
+        // Copied: a text that shrinks may stay in its larger block of memory.
+        text: text.as_str().into(),
         ending,
         dns: dns_spelling(&dns).into(),
         other_names: has_other_names.then(|| Box::new(other_names)),
@@ -94,6 +95,13 @@ fn read(document: &Document, registry: &Registry, names: &mut impl NameIndex, po
         irregularities: is_irregular.then(|| Box::new(Irregularities { duplicates, unread_lists })),
         version: Version::new(),
     })))
+}
+
+/// Items in a block of memory of just their size: a vector that shrinks may stay in its larger one.
+pub(super) fn exact<T>(items: Vec<T>) -> Box<[T]> {
+    let mut exact = Vec::with_capacity(items.len());
+    exact.extend(items);
+    exact.into()
 }
 
 /// More bytes of text than most clusters have.
@@ -112,7 +120,7 @@ fn read_patches(json: &str, names: &mut impl NameIndex, written: &mut String) ->
     patches.reverse();
     patches.sort_by(|one, other| one.name.cmp(&other.name));
     patches.dedup_by(|later, first| later.name == first.name);
-    Ok(patches.into())
+    Ok(exact(patches))
 }
 
 fn is_list_of_references(text: &str) -> bool {

@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
 };
 
-use super::{NameIndex, Patches, TextRange};
+use super::{NameIndex, Patches, TextRange, reading::exact};
 use crate::{merge::Name, slots::Slot};
 
 /// An entry of one of a cluster's lists.
@@ -38,7 +38,7 @@ pub(super) fn read_list(
     let mut json = serde_json::Deserializer::from_str(text);
     let list = ListReader { ty, patches, names, written }.deserialize(&mut json);
     let list = list.and_then(|list| json.end().map(|()| list)).map_err(|error| error.to_string())?;
-    Ok(list.into())
+    Ok(exact(list))
 }
 
 /// The lowest slot that a list has more than once.

@@ -1,6 +1,6 @@
 //! The rules, checked on one document of a snapshot.
 //!
-//! Each check either counts or makes texts, depending on who collects its findings. Counting makes no text: a start counts the
+//! Each check either counts or writes texts, depending on where its findings go. Counting makes no text: a start counts the
 //! problems of every document, and a change those of the documents that it touches.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn of(document: &'a Document) -> Self {
+    pub(crate) fn for_document(document: &'a Document) -> Self {
         Self { document, problems: Vec::new() }
     }
 }
@@ -56,7 +56,7 @@ impl Findings for Texts<'_> {
 
 #[cfg(test)]
 thread_local! {
-    /// How many documents this thread has checked: tests show by it that a change looks at no others than it touches.
+    /// How many documents this thread has checked: tests show by it that a change checks no others than it touches.
     pub(crate) static CHECKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn check_document(fleet: &Snapshot, document: &Document, findings: &m
                 check_definition(fleet, ty, definition, findings);
             }
         }
-        // How types are recorded is looked at with the types themselves.
+        // The records of types are checked with the types themselves.
         None if document.kind.as_str() == TypeRecord::KIND => {}
         None => findings.add(Rule::UnknownKind, || {
             (String::new(), format!("no resource type declares the kind \"{}\"", document.kind))
@@ -124,7 +124,7 @@ pub(crate) fn check_cluster(fleet: &Snapshot, cluster: &Cluster, findings: &mut 
     }
 }
 
-/// Who else claims a DNS name.
+/// The text about another cluster that claims a DNS name.
 fn claim(other: &Cluster, dns: &str) -> String {
     let holder = other.id();
     match (other.is_live(), other.dns() == dns) {
@@ -152,8 +152,8 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
         };
         if reference.enabled && !definition.depends_on.is_empty() {
             let enabled = enabled.get_or_insert_with(|| cluster.enabled_slots(ty.position));
-            let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_place(on));
-            let is_enabled = |on: &str| find(on).is_some_and(|place| enabled.binary_search(&place).is_ok());
+            let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_slot(on));
+            let is_enabled = |on: &str| find(on).is_some_and(|slot| enabled.binary_search(&slot).is_ok());
             for on in definition.depends_on.iter().map(|on| &*on.id).filter(|on| !is_enabled(on)) {
                 findings.add(Rule::DependencyNotAssigned, || {
                     (pointer(), format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled"))

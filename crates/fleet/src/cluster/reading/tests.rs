@@ -1,4 +1,4 @@
-//! A cluster is what a plain reading of its document, field by field, says that it is.
+//! Differential tests: a cluster has what a plain reading of its document, field by field, gives.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
