@@ -1,14 +1,13 @@
-//! The text of an answer, in memory that is used again.
+//! The text of an answer, in buffers that each thread uses again.
 //!
-//! Answers come one after the other and are about as long as one another. What is written to where the last one was is
-//! written into the processor's caches, and read from there when it is sent. An allocator hands out the blocks of a large
-//! piece in turn, and each has left the caches by the time its turn comes.
+//! Answers are about as long as one another. A buffer that was used for the last answer is still in the processor's caches. An
+//! allocator hands out the blocks of a size in turn, and each has left the caches by the time its turn comes.
 
 use std::cell::RefCell;
 
 use crate::{Empty, MAX_BYTES, MAX_INPUTS, Refusal};
 
-/// How many texts a thread keeps for later, and how large each may be.
+/// How many buffers a thread keeps, and how large each may be.
 const SPARE: (usize, usize) = (4, 64 * 1024);
 
 thread_local! {
@@ -39,7 +38,7 @@ impl Drop for Answer {
         let mut text = std::mem::take(&mut self.0);
         if text.capacity() <= largest {
             text.clear();
-            // A thread that ends keeps nothing.
+            // While a thread ends, there is nowhere to keep it.
             let _ = SPARES.try_with(|spares| {
                 let mut spares = spares.borrow_mut();
                 if spares.len() < most {
@@ -50,13 +49,13 @@ impl Drop for Answer {
     }
 }
 
-/// An answer in the making.
-pub(crate) struct List {
+/// Builds an answer.
+pub(crate) struct AnswerBuilder {
     answer: Answer,
     count: usize,
 }
 
-impl List {
+impl AnswerBuilder {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut answer = Answer::with_capacity(bytes);
         answer.0.push_str("{\"inputs\":[");
@@ -81,7 +80,7 @@ impl List {
         self.count > MAX_INPUTS || self.answer.0.len() + "]}".len() > MAX_BYTES
     }
 
-    /// Checks the whole against what Flux takes. "No inputs" may be said by a record, which ends as all do.
+    /// Checks the whole against what Flux takes. "No inputs" may be expressed by a record, which ends as all do.
     pub(crate) fn seal(mut self, empty: Empty, ending: &str) -> Result<Answer, Refusal> {
         if self.count == 0 && empty == Empty::Explicit {
             self.push(|text| {

@@ -1,4 +1,4 @@
-//! The definitions of one type, and who refers to them.
+//! The definitions of one type, and the clusters that refer to them.
 
 use std::{
     sync::Arc,
@@ -7,16 +7,17 @@ use std::{
 
 use foldhash::fast::RandomState;
 use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
-use model::{Id, InvalidId};
+use model::{Id, InvalidId, ResourceType};
 use roaring::RoaringBitmap;
 
 use crate::{
     Definition,
     cycles::Cycles,
-    slots::{Place, Slots},
+    merge::{Field, Source, fields_of},
+    slots::{Slot, Slots},
 };
 
-/// A version of something; no two are alike while a process runs.
+/// A version of a cluster or a catalogue; every one is unique while the process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
@@ -27,20 +28,22 @@ impl Version {
     }
 }
 
-/// The definitions of one type. Every id that is defined or referred to has a place here, so that the many references
+/// The definitions of one type. Every id that is defined or referred to has a slot here, so that the many references
 /// of a fleet are numbers, and a poll finds definitions without comparing names.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
-    places: OrdMap<Id, Place>,
-    /// The same places, found without comparing names on the way: a poll looks up each dependency here.
-    by_name: GenericHashMap<Id, Place, RandomState, DefaultSharedPtr>,
+    /// The type's defaults, the weakest source of every input.
+    defaults: Arc<[Field<'static>]>,
+    by_id: OrdMap<Id, Slot>,
+    /// The same slots, found without comparing names on the way: a poll looks up each dependency here.
+    by_name: GenericHashMap<Id, Slot, RandomState, DefaultSharedPtr>,
     entries: Slots<Entry>,
     /// How many definitions there are.
     defined: usize,
     /// How long their plain inputs are together.
     plain_len: usize,
-    /// The cycles in which definitions depend on one another, by their places; those of the definitions when they were last
-    /// looked for, which is once for every change of who depends on whom.
+    /// The cycles in which definitions depend on one another, by their slots; they are searched for whenever a dependency
+    /// comes or goes.
     cycles: Arc<Cycles>,
     /// Changes with everything here that answers are made of.
     pub(crate) version: Version,
@@ -51,14 +54,15 @@ pub(crate) struct Catalogue {
 pub(crate) struct Entry {
     pub(crate) id: Id,
     pub(crate) definition: Option<Arc<Definition>>,
-    /// The places of the clusters, live or decommissioned, whose lists name it.
+    /// The slots of the clusters, live or decommissioned, whose lists name it.
     pub(crate) holders: Arc<RoaringBitmap>,
 }
 
 impl Default for Catalogue {
     fn default() -> Self {
         Self {
-            places: OrdMap::new(),
+            defaults: Arc::default(),
+            by_id: OrdMap::new(),
             by_name: GenericHashMap::default(),
             entries: Slots::default(),
             defined: 0,
@@ -70,20 +74,30 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn at(&self, place: Place) -> Option<&Entry> {
-        self.entries.get(place)
+    /// The empty catalogue of a type.
+    pub(crate) fn of_type(ty: &ResourceType) -> Self {
+        Self { defaults: fields_of(&ty.defaults).into(), ..Self::default() }
+    }
+
+    /// The type's defaults.
+    pub(crate) fn defaults(&self) -> Source<'_> {
+        &self.defaults
+    }
+
+    pub(crate) fn at(&self, slot: Slot) -> Option<&Entry> {
+        self.entries.get(slot)
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Entry> {
-        self.at(self.find_place(id)?)
+        self.at(self.find_slot(id)?)
     }
 
-    pub(crate) fn definition_at(&self, place: Place) -> Option<&Definition> {
-        self.at(place)?.definition.as_deref()
+    pub(crate) fn definition_at(&self, slot: Slot) -> Option<&Definition> {
+        self.at(slot)?.definition.as_deref()
     }
 
-    /// The place of an id, if it has one.
-    pub(crate) fn find_place(&self, id: &str) -> Option<Place> {
+    /// The slot of an id, if it has one.
+    pub(crate) fn find_slot(&self, id: &str) -> Option<Slot> {
         self.by_name.get(id).copied()
     }
 
@@ -92,37 +106,31 @@ impl Catalogue {
         self.plain_len.checked_div(self.defined).unwrap_or_default()
     }
 
-    /// The places of all definitions.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&Id, Place)> {
-        let is_defined = |place: Place| self.at(place).is_some_and(|entry| entry.definition.is_some());
-        self.places.iter().map(|(id, place)| (id, *place)).filter(move |(_, place)| is_defined(*place))
-    }
-
     /// All definitions, in the order of their ids.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &Definition> {
-        self.places.values().filter_map(|place| self.definition_at(*place))
+        self.by_id.values().filter_map(|slot| self.definition_at(*slot))
     }
 
-    /// The place of an id, which is made if it is not there.
-    pub(crate) fn place(&mut self, id: &str) -> Result<Place, InvalidId> {
-        match self.find_place(id) {
-            Some(place) => Ok(place),
+    /// The slot of an id; a new one, if it has none.
+    pub(crate) fn slot_or_insert(&mut self, id: &str) -> Result<Slot, InvalidId> {
+        match self.find_slot(id) {
+            Some(slot) => Ok(slot),
             None => Ok(self.enter(Id::parse(id)?)),
         }
     }
 
-    fn enter(&mut self, id: Id) -> Place {
-        let place = self.entries.insert(Entry { id: id.clone(), definition: None, holders: Arc::default() });
-        self.by_name.insert(id.clone(), place);
-        self.places.insert(id, place);
-        place
+    fn enter(&mut self, id: Id) -> Slot {
+        let slot = self.entries.insert(Entry { id: id.clone(), definition: None, holders: Arc::default() });
+        self.by_name.insert(id.clone(), slot);
+        self.by_id.insert(id, slot);
+        slot
     }
 
-    /// Takes in a definition, or lets go of it; answers the one that was there before.
+    /// Adds, replaces or removes a definition; returns the one that was there before.
     pub(crate) fn define(&mut self, id: &Id, definition: Option<Arc<Definition>>) -> Option<Arc<Definition>> {
         self.version = Version::new();
-        let place = match self.find_place(id.as_str()) {
-            Some(place) => place,
+        let slot = match self.find_slot(id.as_str()) {
+            Some(slot) => slot,
             None if definition.is_some() => self.enter(id.clone()),
             None => return None,
         };
@@ -130,22 +138,21 @@ impl Catalogue {
             self.defined += 1;
             self.plain_len += new.plain.len();
         }
-        let before = std::mem::replace(&mut self.entries.get_mut(place)?.definition, definition);
+        let before = std::mem::replace(&mut self.entries.get_mut(slot)?.definition, definition);
         if let Some(old) = &before {
             self.defined -= 1;
             self.plain_len -= old.plain.len();
         }
-        self.tidy(place);
+        self.free_if_unused(slot);
         before
     }
 
-    /// Looks for the cycles in which definitions depend on one another.
+    /// Searches for the cycles in which definitions depend on one another.
     pub(crate) fn find_cycles(&mut self) {
         let mut edges = vec![Vec::new(); self.entries.len()];
-        for (place, definition) in self.places.values().filter_map(|place| Some((*place, self.definition_at(*place)?)))
-        {
-            let on = definition.depends_on.iter().filter_map(|on| Some(self.find_place(&on.id)? as usize));
-            edges[place as usize] = on.collect();
+        for (slot, definition) in self.by_id.values().filter_map(|slot| Some((*slot, self.definition_at(*slot)?))) {
+            let on = definition.depends_on.iter().filter_map(|on| Some(self.find_slot(&on.id)? as usize));
+            edges[slot as usize] = on.collect();
         }
         self.cycles = Arc::new(Cycles::find(&edges));
     }
@@ -153,44 +160,44 @@ impl Catalogue {
     /// Whether one definition depends on another that, directly or through others, depends on it in turn.
     pub(crate) fn is_in_cycle(&self, id: &str, on: &str) -> bool {
         // As a rule there is none, and nothing is looked up.
-        let is_part = |(from, to): (Place, Place)| self.cycles.contain(from as usize, to as usize);
-        !self.cycles.is_empty() && self.find_place(id).zip(self.find_place(on)).is_some_and(is_part)
+        let is_part = |(from, to): (Slot, Slot)| self.cycles.contain(from as usize, to as usize);
+        !self.cycles.is_empty() && self.find_slot(id).zip(self.find_slot(on)).is_some_and(is_part)
     }
 
-    /// Notes that a cluster names what is at a place, or does so no longer.
-    pub(crate) fn hold(&mut self, place: Place, cluster: Place, holds: bool) {
-        if let Some(entry) = self.entries.get_mut(place)
+    /// Notes whether a cluster refers to what is in a slot.
+    pub(crate) fn hold(&mut self, slot: Slot, cluster: Slot, holds: bool) {
+        if let Some(entry) = self.entries.get_mut(slot)
             && entry.holders.contains(cluster) != holds
         {
             note(&mut entry.holders, cluster, holds);
-            self.tidy(place);
+            self.free_if_unused(slot);
         }
     }
 
-    /// Notes all clusters that name what is at a place.
-    pub(crate) fn hold_all(&mut self, place: Place, clusters: RoaringBitmap) {
-        if let Some(entry) = self.entries.get_mut(place) {
+    /// Notes all clusters that refer to what is in a slot.
+    pub(crate) fn hold_all(&mut self, slot: Slot, clusters: RoaringBitmap) {
+        if let Some(entry) = self.entries.get_mut(slot) {
             entry.holders = Arc::new(clusters);
         }
     }
 
-    /// Gives up a place that nobody needs.
-    fn tidy(&mut self, place: Place) {
-        let needless = |entry: &&Entry| entry.definition.is_none() && entry.holders.is_empty();
-        if let Some(id) = self.at(place).filter(needless).map(|entry| entry.id.clone()) {
-            self.places.remove(&id);
+    /// Frees a slot that has no definition and that no cluster refers to.
+    fn free_if_unused(&mut self, slot: Slot) {
+        let is_unused = |entry: &&Entry| entry.definition.is_none() && entry.holders.is_empty();
+        if let Some(id) = self.at(slot).filter(is_unused).map(|entry| entry.id.clone()) {
+            self.by_id.remove(&id);
             self.by_name.remove(&id);
-            self.entries.remove(place);
+            self.entries.remove(slot);
         }
     }
 }
 
-/// Puts a place into a set, or takes it out.
-pub(crate) fn note(set: &mut Arc<RoaringBitmap>, place: Place, is_in: bool) {
+/// Adds a slot to a set, or removes it.
+pub(crate) fn note(set: &mut Arc<RoaringBitmap>, slot: Slot, is_in: bool) {
     let set = Arc::make_mut(set);
     if is_in {
-        set.insert(place);
+        set.insert(slot);
     } else {
-        set.remove(place);
+        set.remove(slot);
     }
 }

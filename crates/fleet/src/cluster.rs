@@ -1,71 +1,66 @@
-//! A cluster, read from its document: who it is, what it refers to, what it patches.
+//! A cluster, read from its document: its identity, its references and its patches.
 //!
-//! A fleet has many, so a cluster keeps little and keeps it together, in one piece of memory: what there is to know of it, and
-//! behind that a text from which it is served. In a large fleet no cache holds any of it, and a poll waits once for what lies
-//! in one place, and once more for each place to which another one points.
+//! What a poll copies of it is written once, when the document is read: one text, and where each part of it is. In a large fleet
+//! no cache holds a cluster, and parts that lie one after another are fetched from memory together.
 
 mod dns;
 mod patches;
 mod reading;
 mod references;
 
-use std::{
-    hint::black_box,
-    ops::{Deref, Range},
-};
+use std::{ops::Deref, sync::Arc};
 
-use model::{Document, Id, ResourceType, State, Value};
-use triomphe::{Arc, HeaderSlice};
+use model::{Document, Id, State, Value, helm::PatchError};
 
-use crate::{Polls, catalogue::Version, slots::Place};
+use crate::{Polls, catalogue::Version, slots::Slot};
 
 pub(crate) use dns::{FORMER, InputsByPath, OtherNames, RELEASED, Released, UNKNOWN};
 pub(crate) use patches::{Patches, no_variables};
-pub(crate) use reading::Names;
-pub(crate) use references::{Beside, List};
+pub(crate) use reading::NameIndex;
+pub(crate) use references::Reference;
 
 /// A cluster of the fleet, live or decommissioned. A copy is a pointer.
-///
-/// Its text is, one after the other: the end of every input, `,"cluster":{name, dns, environment}}`; the name under which it
-/// polls, if that is spelt in another way; its lists of references; and what these say, and what its patches come to.
 #[derive(Clone, Debug)]
-pub struct Cluster(Arc<HeaderSlice<Facts, str>>);
+pub struct Cluster(Arc<ClusterData>);
 
 /// What is known of a cluster.
 #[derive(Debug)]
-pub struct Facts {
+pub struct ClusterData {
     /// Its document.
     pub document: Document,
-    /// How it polled. No part of what it says: from one reading of the cluster it passes to the next.
+    /// Its polls. No part of its document: they pass from one reading of the cluster to the next.
     pub polls: Polls,
-    /// Where in its text the end of every input ends, and where its lists are.
-    ending: u32,
-    lists: Range<u32>,
-    /// Where the name is under which it polls, in its one spelling.
-    dns: Range<u32>,
+    /// All that a poll copies of it: what every input ends with, what patches come to, and what references set.
+    text: Box<str>,
+    /// Where `,"cluster":{name, dns, environment}}` is, with which every input ends.
+    ending: TextRange,
+    /// The name under which it polls, in its one spelling.
+    dns: Arc<str>,
     /// Names that it had before. Most clusters have none.
     other_names: Option<Box<OtherNames>>,
+    /// Its lists of references, by the positions of their types in the registry.
+    lists: Box<[Box<[Reference]>]>,
     /// In the order of the names of what they patch.
     patches: Box<[Patches]>,
     /// What should not be there. There is nothing, as a rule.
-    odd: Option<Box<Odd>>,
+    irregularities: Option<Box<Irregularities>>,
     /// Its own; no other reading of a document has it.
     pub(crate) version: Version,
 }
 
 impl Deref for Cluster {
-    type Target = Facts;
+    type Target = ClusterData;
 
-    fn deref(&self) -> &Facts {
-        &self.0.header
+    fn deref(&self) -> &ClusterData {
+        &self.0
     }
 }
 
-/// For this a poll is refused, so it is remembered.
+/// What a poll is refused for.
 #[derive(Debug)]
-struct Odd {
-    /// Definitions that a list names twice, with the position of the type.
-    twice: Vec<(usize, Place)>,
+struct Irregularities {
+    /// Definitions that a list names twice, each with the position of the type.
+    duplicates: Vec<(usize, Slot)>,
     /// Lists of references that no resource type reads.
     unread_lists: Vec<String>,
 }
@@ -74,36 +69,28 @@ struct Odd {
 const ENDING: &str = ",\"cluster\":";
 
 impl Cluster {
-    fn new(facts: Facts, text: &str) -> Self {
-        Self(Arc::from_header_and_str(facts, text))
-    }
-
     /// Its id.
     #[must_use]
     pub fn id(&self) -> &Id {
         &self.document.id
     }
 
-    /// All that is served of it.
-    fn text(&self) -> &str {
-        &self.0.slice
-    }
-
-    /// What every input says about it, as JSON: `{name, dns, environment}`.
+    /// Its identity as every input has it, as JSON: `{name, dns, environment}`.
     #[must_use]
     pub fn identity(&self) -> &str {
-        &self.ending()[ENDING.len()..self.ending as usize - 1]
+        let ending = self.ending();
+        &ending[ENDING.len()..ending.len() - 1]
     }
 
-    /// What every input ends with, as JSON: what it says about the cluster.
+    /// What every input ends with, as JSON: the cluster's identity.
     pub(crate) fn ending(&self) -> &str {
-        &self.text()[..self.ending as usize]
+        self.ending.slice(&self.text)
     }
 
     /// The name under which it polls, in its one spelling.
     #[must_use]
     pub fn dns(&self) -> &str {
-        &self.text()[self.dns.start as usize..self.dns.end as usize]
+        &self.dns
     }
 
     /// Whether it is in force; else it is decommissioned.
@@ -112,43 +99,33 @@ impl Cluster {
         self.document.state == State::Live
     }
 
-    /// Its list for the type at a position of the registry.
-    pub(crate) fn list(&self, position: usize) -> List<'_> {
-        let Range { start, end } = self.lists;
-        let (text, said) = self.text().split_at(end as usize);
-        List::at(position, &text[start as usize..], said)
+    /// Its references to definitions of the type at a position of the registry by which it was read. There is a list, maybe an
+    /// empty one, for every type of that registry. For any other position this panics: an empty list would delete what runs.
+    pub(crate) fn references(&self, position: usize) -> &[Reference] {
+        &self.lists[position]
     }
 
-    /// Where the definitions are that its list for the type at a position of the registry names, in order.
-    pub(crate) fn places(&self, position: usize) -> impl Iterator<Item = Place> {
-        self.list(position).map(|(place, _)| place)
+    /// The slots of the definitions that its list for the type at a position names, in order.
+    pub(crate) fn slots(&self, position: usize) -> impl Iterator<Item = Slot> {
+        self.references(position).iter().map(|reference| reference.slot)
     }
 
-    /// The places of the definitions that it wants of a type, sorted.
-    pub(crate) fn enabled_places(&self, position: usize) -> Vec<Place> {
-        let enabled = self.list(position).filter(|(_, beside)| beside.enabled);
-        let mut places: Vec<_> = enabled.map(|(place, _)| place).collect();
-        places.sort_unstable();
-        places
-    }
-
-    /// Asks for all the memory that an answer is gathered from. What is asked for together is waited for once, and what is
-    /// asked for when its turn comes is waited for each time.
-    pub(crate) fn fetch(&self, ty: &ResourceType) {
-        const LINE: usize = 64;
-        let served = if ty.patchable { self.text().len() } else { self.lists.end as usize };
-        let text = self.text().as_bytes()[..served].iter().step_by(LINE).fold(0, |all, byte| all | byte);
-        black_box((text, self.polls.last_of(ty)));
+    /// The slots of the definitions that it wants of a type, sorted.
+    pub(crate) fn enabled_slots(&self, position: usize) -> Vec<Slot> {
+        let enabled = self.references(position).iter().filter(|reference| reference.enabled);
+        let mut slots: Vec<_> = enabled.map(|reference| reference.slot).collect();
+        slots.sort_unstable();
+        slots
     }
 
     /// A definition that a list names twice.
-    pub(crate) fn twice(&self, position: usize) -> Option<Place> {
-        self.odd.as_ref()?.twice.iter().find(|(list, _)| *list == position).map(|(_, place)| *place)
+    pub(crate) fn duplicate(&self, position: usize) -> Option<Slot> {
+        self.irregularities.as_ref()?.duplicates.iter().find(|(list, _)| *list == position).map(|(_, slot)| *slot)
     }
 
-    /// A list of references that no resource type reads.
+    /// Lists of references that no resource type reads.
     pub(crate) fn unread_lists(&self) -> &[String] {
-        self.odd.as_ref().map_or(&[], |odd| &odd.unread_lists)
+        self.irregularities.as_ref().map_or(&[], |it| &it.unread_lists)
     }
 
     /// The ids that one of its lists names, whether or not a type reads it.
@@ -163,14 +140,44 @@ impl Cluster {
         &self.patches
     }
 
-    /// What it patches of this name.
+    /// Its patches of what has this name.
     pub(crate) fn patches_of(&self, name: &str) -> Option<&Patches> {
-        let found = self.patches.binary_search_by(|patches| (*patches.name).cmp(name)).ok()?;
-        self.patches.get(found)
+        self.patches.get(Patches::index_of(&self.patches, name)?)
     }
 
-    /// How long everything is that an answer may take from it.
-    pub(crate) fn served_len(&self) -> usize {
-        self.text().len()
+    /// Its patches of what a reference names.
+    pub(crate) fn patches_for(&self, reference: &Reference) -> Option<&Patches> {
+        self.patches.get(reference.patches? as usize)
+    }
+
+    /// What every input of a patched component gets: the members `patches` and `values`, or why they cannot be expanded.
+    pub(crate) fn members<'a>(&'a self, patches: &'a Patches) -> Result<&'a str, &'a PatchError> {
+        patches.members.as_ref().map(|members| members.slice(&self.text)).map_err(AsRef::as_ref)
+    }
+
+    /// The fields that a reference sets, as a JSON object; none, if it sets nothing.
+    pub(crate) fn fields_of(&self, reference: &Reference) -> Option<&str> {
+        Some(reference.fields.slice(&self.text)).filter(|fields| !fields.is_empty())
+    }
+}
+
+/// A part of a cluster's text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TextRange {
+    start: u32,
+    end: u32,
+}
+
+impl TextRange {
+    /// Adds a part to a text.
+    fn push(text: &mut String, part: &str) -> Result<Self, String> {
+        let at = |at: usize| u32::try_from(at).map_err(|_| "the document is too large".to_owned());
+        let start = at(text.len())?;
+        text.push_str(part);
+        Ok(Self { start, end: at(text.len())? })
+    }
+
+    fn slice(self, text: &str) -> &str {
+        &text[self.start as usize..self.end as usize]
     }
 }

@@ -1,16 +1,16 @@
-//! The list of clusters itself, for whoever provisions them: the whole of it, or a part.
+//! The list of clusters itself, for a controller that provisions them: the whole of it, or a part.
 //!
 //! A fleet of thousands of clusters is larger than one answer that Flux reads. So the list can be cut by environment, by labels
-//! and into shards. An answer is complete for its part, or it is refused. An empty part is no empty list: whoever misspells a
-//! label, or asks for a shard in which no cluster ever was, gets an error. That a part has become empty, because all of its
-//! clusters were decommissioned, is only said by the explicit record.
+//! and into shards. An answer is complete for its part, or it is refused. An empty part is no empty list: a request
+//! with a misspelt label, or for a shard in which no cluster ever was, gets an error. That a part has become empty, because
+//! all of its clusters were decommissioned, is expressed only by the explicit record.
 
 use std::{num::ParseIntError, str::FromStr};
 
 use model::{Document, Id, ResourceType, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Answer, Definition, Empty, Refusal, Snapshot, SnapshotError, answer::List};
+use crate::{Answer, Definition, Empty, Refusal, Snapshot, SnapshotError, answer::AnswerBuilder, catalogue::Catalogue};
 
 /// The most shards.
 pub const MAX_SHARDS: u32 = 1_000;
@@ -18,7 +18,7 @@ pub const MAX_SHARDS: u32 = 1_000;
 /// One of several parts of the fleet, by the ids of clusters: `2/4` is the second of four.
 ///
 /// A cluster is in shard `1 + h mod n` of n, where h is the number that the first eight bytes of the SHA-256 of its id are, the
-/// most significant first. This must never change: clusters would move between the lists of those who provision them.
+/// most significant first. This must never change: clusters would move between the lists of the controllers that provision them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u32,
@@ -57,7 +57,7 @@ impl Shard {
     }
 }
 
-/// Which part of the list of clusters is asked for; the whole, if it says nothing.
+/// Which part of the list of clusters is wanted; the whole list, if nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Only clusters of this environment.
@@ -100,7 +100,8 @@ impl Snapshot {
         if self.clusters().next().is_none() {
             return Err(Refusal::BlankFleet);
         }
-        let mut list = List::with_capacity(0);
+        let defaults = self.catalogue(ty).map_or(&[][..], Catalogue::defaults);
+        let mut list = AnswerBuilder::with_capacity(0);
         let mut was_decommissioned = false;
         for cluster in self.clusters() {
             if !part.has(&cluster.document)? {
@@ -111,7 +112,7 @@ impl Snapshot {
                 continue;
             }
             // A cluster is a definition too: of itself.
-            let itself = Definition::read(cluster.document.clone(), ty)?;
+            let itself = Definition::read(cluster.document.clone(), ty, defaults)?;
             list.push(|text| {
                 text.push_str(&itself.plain);
                 text.push('}');

@@ -1,11 +1,11 @@
-//! Work on a whole fleet is many times the same small work.
+//! Work on a whole fleet is the same small work on many items, which is spread over the cores.
 
 use std::thread;
 
-/// Fewer are not worth a thread, nor the question how many cores there are.
+/// So few items are worked on by the calling thread: another thread costs more than it saves.
 pub(crate) const FEW: usize = 500;
 
-/// How many there are.
+/// How many cores there are.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
@@ -15,10 +15,10 @@ pub(crate) fn on_all_cores<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> 
     on_cores(items, 0, work)
 }
 
-/// The same, and lets those go first who poll meanwhile: it leaves a core to them, and at every item asks whether one of
-/// them waits for this one. A scheduler may well let a thread that has work go on for milliseconds before it asks.
-pub(crate) fn beside_polls<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    // Nobody waits long for one item.
+/// The same with priority for polls: it leaves one core to them and yields its own after every item. A scheduler may let a
+/// busy thread run for milliseconds before it switches.
+pub(crate) fn on_spare_cores<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    // One item is short work.
     let is_long = items.len() > 1;
     on_cores(items, 1, |item| {
         if is_long {

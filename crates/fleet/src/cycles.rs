@@ -2,7 +2,7 @@
 //!
 //! An edge is part of a cycle if a path leads from its end back to its start, that is, if both are in one strongly connected
 //! component. Tarjan's algorithm finds all of these in one pass over the edges. To look for a path from each edge anew would cost
-//! the square of their number, and whoever writes a catalogue chooses that number. The pass is a loop and no recursion: a chain
+//! the square of their number, and the author of a catalogue chooses that number. The pass is a loop and no recursion: a chain
 //! of dependencies may be as long as the catalogue, and no thread's stack is.
 
 use std::collections::HashMap;

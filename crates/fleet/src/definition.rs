@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Document, ResourceType, Value, prune_nulls};
 
 use crate::{
-    merge::{Members, Shape},
+    merge::{Field, Layout, Source, fields_of, merge},
     order::Delivery,
     snapshot::SnapshotError,
 };
@@ -15,12 +15,12 @@ use crate::{
 pub struct Definition {
     /// Its document.
     pub document: Document,
-    /// What it says; null says nothing.
-    pub(crate) shape: Shape,
-    /// The input of a cluster that says nothing beside the id and patches nothing, as JSON, up to what it says of the
-    /// cluster. Written down once, here, and not for every poll: most references say nothing.
+    /// The fields that it sets, and that reach Flux.
+    pub(crate) fields: Box<[Field<'static>]>,
+    /// The input of a cluster that overrides and patches nothing, as JSON, up to the cluster's identity. Written once, when the
+    /// document is read, and not for every poll: most references override nothing.
     pub(crate) plain: Box<str>,
-    /// How much of it the definition says.
+    /// Its length without the additions to the merged fields.
     own: usize,
     /// What must be healthy first, as the definition lists it.
     pub(crate) depends_on: Box<[Dependency]>,
@@ -36,13 +36,13 @@ pub(crate) struct Dependency {
     pub(crate) is_repeated: bool,
 }
 
-/// What the input of a type says where nothing is patched, as more members of a JSON object.
+/// What the input of a type has where nothing is patched, as more members of a JSON object.
 pub(crate) fn unpatched(ty: &ResourceType) -> &'static str {
     if ty.patchable { ",\"patches\":{},\"values\":{}" } else { "" }
 }
 
 impl Definition {
-    pub(crate) fn read(document: Document, ty: &ResourceType) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(document: Document, ty: &ResourceType, defaults: Source<'_>) -> Result<Self, SnapshotError> {
         let mut fields =
             document.body.fields().map_err(|error| SnapshotError::unreadable(&document, error.to_string()))?;
         fields.shift_remove("id");
@@ -54,19 +54,19 @@ impl Definition {
         let mut seen = BTreeSet::new();
         let dependency = |id: &str| Dependency { id: id.into(), is_repeated: !seen.insert(id.to_owned()) };
         let depends_on = list.into_iter().flatten().filter_map(Value::as_str).map(dependency).collect();
-        let delivery = Delivery::of(fields.get("oci_url"), fields.get("oci_content"));
-        let shape = Shape::of(ty, &document.id, &fields);
+        let delivery = Delivery::from_source(fields.get("oci_url"), fields.get("oci_content"));
+        let fields = fields_of(&fields);
         let mut plain = String::from("{");
-        shape.write(&mut plain, &Members::default());
+        Layout::new(ty, &merge(&[defaults, &fields])).write(&document.id, &mut plain);
         let own = plain.len();
         plain.push_str(unpatched(ty));
         if ty.ordered_by.is_some() {
             plain.push_str(",\"effective_depends_on\":[]");
         }
-        Ok(Self { document: document.packed(), shape, plain: plain.into(), own, depends_on, delivery })
+        Ok(Self { document: document.packed(), fields, plain: plain.into(), own, depends_on, delivery })
     }
 
-    /// What it says, as the beginning of a JSON object.
+    /// The merged fields, as the beginning of a JSON object.
     pub(crate) fn own(&self) -> &str {
         &self.plain[..self.own]
     }

@@ -1,7 +1,7 @@
-//! A change in the making: edits on top of a snapshot, each of which sees the ones before it.
+//! A change before it is committed: edits on top of a snapshot, each of which sees the ones before it.
 //!
 //! Everything that an operator can do to the fleet is a method here, so that a single request, a batch and a dry run
-//! are the same code. A draft decides what is written; whether that may be is for review to say.
+//! are the same code. A draft decides what is written; `review` decides whether that is allowed.
 
 mod cascade;
 mod clusters;
@@ -23,11 +23,11 @@ use model::{
 
 use crate::{
     AllowedRemovals, Rule, Snapshot,
-    cores::beside_polls,
+    cores::on_spare_cores,
     review::{Objections, check_fields, review},
 };
 use cascade::Dependants;
-use open::{Cost, Open};
+use open::{Cost, OpenDocument};
 
 /// An edit that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -61,15 +61,15 @@ pub enum EditError {
         kind: Kind,
         /// The id.
         id: Id,
-        /// Who refers to it, as `kind/id`.
+        /// The documents that refer to it, as `kind/id`.
         by: Vec<String>,
     },
     /// The cluster must not be decommissioned.
     #[error("cluster \"{0}\" is protected; set deletion_protection to false first")]
     Protected(Id),
-    /// A patch that does not say how it treats lists would shorten one.
+    /// A patch that does not define how it treats lists would shorten one.
     #[error(
-        "as application/json this patch would take {} out of \"{list}\" of cluster \"{id}\"; send it as \
+        "as application/json this patch would remove {} from \"{list}\" of cluster \"{id}\"; send it as \
          {}application/strategic-merge-patch+json to change only the items that it names",
         quoted(.gone),
         if *.is_strategic { "" } else { "application/merge-patch+json to replace the list, or as " }
@@ -117,15 +117,15 @@ pub struct Draft<'a> {
     fleet: &'a Snapshot,
     edits: BTreeMap<(Kind, Id), Edit>,
     /// Documents that are being edited; what `edits` has of them is older.
-    open: BTreeMap<(Kind, Id), Open>,
+    open: BTreeMap<(Kind, Id), OpenDocument>,
     /// About the bytes of all that are open.
     open_bytes: usize,
     /// Bytes of all documents that the edits have made so far, also of those that a later edit has made anew, and of what edits
-    /// had to look at.
+    /// had to read.
     work: usize,
     /// How many broken rules the edits keep.
     broken: usize,
-    /// Who depends on whom in the snapshot, by the type's position; of a type of which something is deleted.
+    /// The dependants in the snapshot, by the type's position; only of types of which something is deleted.
     dependants: BTreeMap<usize, Dependants<'a>>,
 }
 
@@ -133,14 +133,14 @@ pub struct Draft<'a> {
 #[derive(Debug)]
 struct Edit {
     op: Op,
-    /// The rules that the document breaks by itself, if that was looked at: whoever has its fields does.
+    /// The rules that the document breaks by itself, if that was checked, which needs its fields.
     broken: Option<Vec<FieldError>>,
-    /// Whether the document says something else then, if that was looked at: whoever has both texts does.
+    /// Whether the document changes, if both texts were compared.
     changes: Option<bool>,
 }
 
 impl Edit {
-    /// Whether the document says something else then.
+    /// Whether the document changes.
     fn changes(&self, fleet: &Snapshot, (kind, id): &(Kind, Id)) -> bool {
         self.changes.unwrap_or_else(|| {
             let known = fleet.document_of_kind(kind, id);
@@ -163,7 +163,7 @@ impl<'a> Draft<'a> {
         self.fleet
     }
 
-    /// The change that these edits come to, without those that change nothing, and the fleet after it; or every rule that
+    /// The change that consists of these edits, without those that change nothing, and the fleet after it; or every rule that
     /// it would break, or what it would take from protected clusters beyond what it is allowed to.
     pub fn into_change(mut self, origin: Origin, allowed: AllowedRemovals) -> Result<(Change, Snapshot), Objections> {
         let fleet = self.fleet;
@@ -181,7 +181,7 @@ impl<'a> Draft<'a> {
         Ok((change, next))
     }
 
-    /// Whether any document would say something else.
+    /// Whether any document changes.
     #[must_use]
     pub fn changes_anything(&self) -> bool {
         self.edits.iter().any(|(key, edit)| edit.changes(self.fleet, key))
@@ -207,7 +207,7 @@ impl<'a> Draft<'a> {
         self.in_force(ty, id)?.fields().map_err(|error| unreadable(ty, id, &error))
     }
 
-    /// What a document says that is in force.
+    /// The content of a document that is in force.
     pub fn in_force(&self, ty: &ResourceType, id: &Id) -> Result<Body, EditError> {
         match self.op(ty, id) {
             Some(Op::Put(body)) => Ok(body),
@@ -216,8 +216,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A server that does not serve a type as the change log records it, or has no file of it, cannot say what a change would do
-    /// to clusters: others may serve them.
+    /// A server that does not serve a type as the change log records it, or has no file of it, cannot compute what a change would
+    /// do to clusters: other servers may serve them.
     fn refuse_moved_types(&self) -> Result<(), Objections> {
         let is_about_types = self.edits.keys().all(|(kind, _)| kind.as_str() == TypeRecord::KIND);
         let unserved: Vec<_> = self.fleet.unserved_paths().collect();
@@ -231,7 +231,7 @@ impl<'a> Draft<'a> {
                 unserved.join(", ")
             ),
             (true, false) => format!(
-                "the change log has types of which this server has no file ({}), so it cannot say what a change would take from \
+                "the change log has types of which this server has no file ({}), so it cannot tell what a change would remove from \
                  clusters; put the file back, or accept that the type is gone: GET /types/changes shows it",
                 undeclared.join(", ")
             ),
@@ -275,7 +275,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Keeps an edit, and of the rules that it breaks so many that somebody will read them, but at least one.
+    /// Keeps an edit, and as many of the rules that it breaks as are reported, but at least one.
     fn keep(&mut self, ty: &ResourceType, id: &Id, mut edit: Edit) {
         if let Some(broken) = &mut edit.broken {
             broken.truncate(ERRORS.saturating_sub(self.broken).max(1));
@@ -285,7 +285,7 @@ impl<'a> Draft<'a> {
         self.edits.insert((ty.kind.clone(), id.clone()), edit);
     }
 
-    /// The edit that makes a document say this.
+    /// The edit that gives a document these fields.
     fn edit(&self, ty: &ResourceType, id: &Id, mut fields: Map) -> Result<Edit, EditError> {
         if ty.is_cluster() {
             self.keep_names(ty, id, &mut fields)?;
@@ -293,7 +293,7 @@ impl<'a> Draft<'a> {
         Ok(self.checked(ty, id, fields))
     }
 
-    /// The edit that makes a document say this, with the rules that it breaks by itself.
+    /// The edit that gives a document these fields, with the rules that it breaks by itself.
     fn checked(&self, ty: &ResourceType, id: &Id, fields: Map) -> Edit {
         let body = Body::from_fields(&fields);
         let broken = Some(check_fields(self.fleet, ty, id, fields, &body));
@@ -310,7 +310,7 @@ impl<'a> Draft<'a> {
         Ok(id)
     }
 
-    /// Makes a document say this and no more.
+    /// Replaces all fields of a document.
     pub fn replace(&mut self, ty: &ResourceType, id: &Id, fields: Map) -> Result<(), EditError> {
         self.in_force(ty, id)?;
         let (id, fields) = with_id(ty, fields, Some(id))?;
@@ -319,7 +319,7 @@ impl<'a> Draft<'a> {
 
     /// Changes a document.
     pub fn patch(&mut self, ty: &ResourceType, id: &Id, patch: &Patch) -> Result<(), EditError> {
-        // A patch of so few values names few items, which are looked for one by one.
+        // A patch of so few values names few items, which are searched for one by one.
         const FEW_VALUES: usize = 16;
         let (cost, growth) = match patch {
             Patch::Strategic(patch) if Size::of(patch).elements <= FEW_VALUES => (Cost::Items, Size::of(patch).bytes),
@@ -332,8 +332,8 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Changes documents alike. A patch that breaks rules in many is not tried on all, and one that would make the fleet many
-    /// times as large is refused before there is no memory left.
+    /// Applies one patch to many documents. A patch that breaks rules in many is not tried on all, and one that would make the
+    /// fleet many times as large is refused before there is no memory left.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
         let values = match patch {
             Patch::Merge(patch) | Patch::Strategic(patch) => Size::of(patch).elements,
@@ -347,7 +347,7 @@ impl<'a> Draft<'a> {
             return Err(FieldError::new("", "bulk-growth", message).into());
         }
         let (growth, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let edited = beside_polls(ids, |id| {
+        let edited = on_spare_cores(ids, |id| {
             if broken.load(Ordering::Relaxed) >= ERRORS {
                 return Ok(None);
             }
@@ -359,7 +359,7 @@ impl<'a> Draft<'a> {
                 let message = format!("a patch of many documents adds at most {BULK_GROWTH} bytes to all together");
                 return Err(EditError::from(FieldError::new("", "bulk-growth", message)));
             }
-            // What changes nothing is not held against the patch.
+            // A document that does not change does not count against the patch.
             let is_broken = edit.broken.as_ref().is_some_and(|broken| !broken.is_empty());
             if is_broken && edit.changes != Some(false) {
                 broken.fetch_add(1, Ordering::Relaxed);
@@ -388,8 +388,8 @@ impl<'a> Draft<'a> {
         Ok(edit)
     }
 
-    /// Deletes a document: decommissions a cluster, removes any other that nobody refers to. With `cascade`, the
-    /// references go too.
+    /// Deletes a document: decommissions a cluster, removes any other document that has no referrers. With `cascade`, the
+    /// references are removed too.
     pub fn delete(&mut self, ty: &ResourceType, id: &Id, cascade: bool) -> Result<(), EditError> {
         let fields = self.fields(ty, id)?;
         if ty.is_cluster() {
@@ -413,18 +413,18 @@ fn unreadable(ty: &ResourceType, id: &Id, error: &serde_json::Error) -> EditErro
     FieldError::new("", "unreadable", error.to_string()).of(&ty.kind, id).into()
 }
 
-/// The id of a document and its fields with it; `id` is what the path says.
+/// The id of a document and its fields with it; `id` is the one of the path.
 fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map), EditError> {
     let mut fields = fields;
     if let Some(id) = id.filter(|_| !fields.contains_key("_id")) {
         fields.entry("id").or_insert_with(|| Value::String(id.to_string()));
     }
     let mut fields = ty.normalise(fields)?;
-    let said = fields.get("id").and_then(Value::as_str);
-    match (id, said) {
-        (Some(id), Some(said)) if said != id.as_str() => {
-            let said = Excerpt(said);
-            let message = format!("the document's id is \"{said}\" and the path's is \"{id}\"");
+    let given = fields.get("id").and_then(Value::as_str);
+    match (id, given) {
+        (Some(id), Some(given)) if given != id.as_str() => {
+            let given = Excerpt(given);
+            let message = format!("the document's id is \"{given}\" and the path's is \"{id}\"");
             Err(FieldError::new("/id", "id", message).into())
         }
         (Some(id), Some(_)) => Ok((id.clone(), fields)),
@@ -433,11 +433,11 @@ fn with_id(ty: &ResourceType, fields: Map, id: Option<&Id>) -> Result<(Id, Map),
             fields.shift_insert(0, "id".to_owned(), Value::String(id.to_string()));
             Ok((id.clone(), fields))
         }
-        (None, Some(said)) => match Id::parse(said) {
+        (None, Some(given)) => match Id::parse(given) {
             Ok(id) => Ok((id, fields)),
             Err(error) => Err(FieldError::new("/id", "id", error.to_string()).into()),
         },
-        // The schema says what is wrong with an id that is missing or no string, and with all else.
+        // The schema reports what is wrong with an id that is missing or no string, and with all other fields.
         (None, None) => Err(EditError::Invalid(ty.check(fields))),
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! A poll gathers text. What does not depend on the poll was written down when its document was read: the plain input
 //! of each definition, the patches and the identity of each cluster. Only a reference that overrides something is merged
-//! anew, of texts too. References are numbers of places in the catalogue, so no name is compared; the answer is written
-//! once.
+//! anew, of texts too. References hold slots of the catalogue, so no name is compared; the answer is written once.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +10,25 @@ use model::{Id, Kind, ResourceType, helm};
 
 use crate::{
     Answer, Cluster, Definition, Snapshot, SnapshotError,
-    answer::List,
+    answer::AnswerBuilder,
     catalogue::{Catalogue, Version},
     definition::unpatched,
-    merge::Members,
+    merge::{Field, Layout, Source, merge, read_fields},
     order::Order,
 };
 
 /// The largest answer that Flux Operator reads. It keeps everything when an answer is larger, so does this server.
 pub const MAX_BYTES: usize = 921_600;
 
-/// The most inputs that a provider can be told to take; it cuts the rest off without a word.
+/// The highest limit of inputs that a provider can be configured with; it drops the rest silently.
 pub const MAX_INPUTS: usize = 10_000;
 
-/// How "no inputs" is said.
+/// How "no inputs" is expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Empty {
     /// As an empty list.
     Bare,
-    /// As one record that says so, for cluster sides on which an absence never deletes.
+    /// As one record with `none: true`, for cluster sides on which an absence never deletes.
     Explicit,
 }
 
@@ -84,10 +83,10 @@ pub enum Refusal {
         /// How many references it has.
         count: usize,
     },
-    /// The file of the type says another kind, list, path, key, field, nest or default than the change log.
+    /// The file of the type declares another kind, list, path, key, field, nest or default than the change log records.
     #[error(
-        "this server's file of the type \"{0}\" says another kind, list, path, key, field, nest or default than the change log, or has \
-         what another type had"
+        "this server's file of the type \"{0}\" declares another kind, list, path, key, field, nest or default than the change log \
+         records, or one that another type had"
     )]
     TypesChanged(Kind),
     /// A document cannot be read.
@@ -98,15 +97,15 @@ pub enum Refusal {
     BlankFleet,
     /// A part of the list of clusters in which none is, and none was.
     #[error(
-        "no cluster, in force or decommissioned, is in the part of the fleet that environment, label and shard say, so an \
+        "no cluster, in force or decommissioned, is in the part of the fleet that environment, label and shard select, so an \
          empty list may be a mistake"
     )]
     NoMatchingCluster,
-    /// A part of the list of clusters in which all are decommissioned. Only of a shard is that said, by the explicit record: from
+    /// A part of the list of clusters in which all are decommissioned. Only a shard can answer so, by the explicit record: from
     /// an environment or a label, a running cluster may have moved away.
     #[error(
-        "all clusters in the part of the fleet that environment, label and shard say are decommissioned, or have moved away; \
-         no empty list is sent for a part, and only that of a shard can be said by empty=explicit"
+        "all clusters in the part of the fleet that environment, label and shard select are decommissioned, or have moved away; \
+         no empty list is sent for a part, and only an empty shard can be answered with empty=explicit"
     )]
     NoClusterInForce,
     /// The list of clusters is larger than Flux takes.
@@ -144,34 +143,22 @@ fn list(ids: &[Id]) -> String {
     ids.iter().map(Id::as_str).collect::<Vec<_>>().join(", ")
 }
 
-impl Cluster {
-    /// Why patches of a definition have no meaning.
-    fn refused(&self, id: &Id) -> Refusal {
-        match self.patches_of(id.as_str()).and_then(|patches| patches.refused.as_deref()) {
-            Some(error) => Refusal::Patch { id: id.clone(), error: error.clone() },
-            None => SnapshotError::unreadable(&self.document, format!("the patches of \"{id}\" are lost")).into(),
-        }
-    }
-}
-
 impl Snapshot {
     /// All inputs of a type for a cluster, in the order of its references.
     ///
-    /// A reference whose definition is missing is passed over, as the contract says; such gaps are
+    /// A reference whose definition is missing is left out, as the contract requires; such gaps are
     /// [problems](crate::Problem) and cannot be made through the API. A list of references that yields no input at all is
     /// refused: Flux would delete everything for what is most likely a fault.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
-        cluster.fetch(ty);
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
-        let patches = if ty.patchable { cluster.served_len() } else { 0 };
-        let mut list = List::with_capacity(cluster.list(ty.position).len() * each + patches);
+        let mut list = AnswerBuilder::with_capacity(cluster.references(ty.position).len() * each);
         self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
         list.seal(empty, cluster.ending())
     }
 
     /// What the answer is made of: as long as this stays the same, so does the answer.
     ///
-    /// A cluster's version stands for its document: who it is, its lists, overrides and patches, and whether it is in force. The
+    /// A cluster's version stands for its document: its identity, lists, overrides and patches, and whether it is in force. The
     /// version of the type's definitions stands for them, for their order, and for all that lets this server refuse them: the
     /// record of the type, and documents of other kinds. No two readings of anything have one version, so a snapshot that was
     /// loaded anew shares none with the one that it replaces.
@@ -196,13 +183,14 @@ impl Snapshot {
     fn unread_list<'a>(&'a self, cluster: &'a Cluster) -> Option<&'a str> {
         let types = self.types();
         let unserved = self.registry().definitions().filter(|other| !types.serves(other.position));
-        let mut taken = unserved.filter(|it| cluster.list(it.position).len() > 0 && !types.are_read_from(&it.list));
+        let mut taken =
+            unserved.filter(|it| !cluster.references(it.position).is_empty() && !types.are_read_from(&it.list));
         let unread = cluster.unread_lists().first().map(String::as_str);
         unread.or_else(|| taken.next().map(|other| other.list.as_str()))
     }
 
-    /// Puts the inputs of a live cluster together, one after the other.
-    fn each_input<'a>(
+    /// Assembles the inputs of a live cluster, one after the other.
+    pub(crate) fn each_input<'a>(
         &'a self,
         cluster: &'a Cluster,
         ty: &'a ResourceType,
@@ -214,21 +202,22 @@ impl Snapshot {
         if !cluster.is_live() {
             return Ok(());
         }
-        if let Some(twice) = cluster.twice(ty.position).and_then(|place| self.catalogue(ty)?.at(place)) {
-            return Err(Refusal::DuplicateInput(twice.id.to_string()));
+        if let Some(duplicate) = cluster.duplicate(ty.position).and_then(|slot| self.catalogue(ty)?.at(slot)) {
+            return Err(Refusal::DuplicateInput(duplicate.id.to_string()));
         }
-        let count = cluster.list(ty.position).len();
-        // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look gone. Nothing that
+        let count = cluster.references(ty.position).len();
+        // A type file whose `list` or `kind` was renamed makes lists look empty and definitions look missing. Nothing that
         // could be such a mistake is served.
         if count == 0
             && let Some(list) = self.unread_list(cluster)
         {
             return Err(Refusal::UnreadList(list.to_owned()));
         }
-        let catalogue = self.catalogue(ty).filter(|_| ty.ordered_by.is_some());
-        let order = catalogue.map(|catalogue| Order::new(catalogue, cluster, ty));
+        let catalogue = self.catalogue(ty);
+        let defaults = catalogue.map_or(&[][..], Catalogue::defaults);
+        let order = catalogue.filter(|_| ty.ordered_by.is_some()).map(|it| Order::new(it, cluster, ty));
         let (mut seen, mut defined) = (0, 0);
-        for (id, beside, definition) in self.references(cluster, ty) {
+        for (id, reference, definition) in self.references(cluster, ty) {
             seen += 1;
             let Some(definition) = definition else {
                 if let Some(other) = self.kind_elsewhere(ty, id) {
@@ -241,15 +230,18 @@ impl Snapshot {
                 continue;
             };
             defined += 1;
-            if beside.patches == Some("") {
-                return Err(cluster.refused(id));
-            }
-            let said = beside.fields.map(serde_json::from_str).transpose();
-            let said = said.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
-            take(id, Input { ty, definition, said, patches: beside.patches, order: order.as_ref(), cluster });
+            let patches = cluster.patches_for(reference).map(|patches| cluster.members(patches)).transpose();
+            let patches = patches.map_err(|error| Refusal::Patch { id: id.clone(), error: error.clone() })?;
+            let overrides = cluster.fields_of(reference).map_or(Ok(Vec::new()), read_fields);
+            let overrides =
+                overrides.map_err(|error| SnapshotError::unreadable(&cluster.document, error.to_string()))?;
+            take(id, Input { ty, defaults, definition, overrides, patches, order: order.as_ref(), cluster });
         }
         if seen != count {
-            let lost = SnapshotError::unreadable(&cluster.document, "a reference is to a place of nothing".to_owned());
+            let lost = SnapshotError::unreadable(
+                &cluster.document,
+                "a reference leads to an empty slot of the catalogue".to_owned(),
+            );
             return Err(lost.into());
         }
         if count > 0 && defined == 0 {
@@ -270,35 +262,46 @@ pub struct Stamp {
 /// What an input has around its texts, at most as a rule.
 const FRAME: usize = 96;
 
-/// One input, as what it is put together from.
-struct Input<'a> {
-    ty: &'a ResourceType,
-    definition: &'a Definition,
-    said: Option<Members<'a>>,
+/// One input: the parts that it is assembled from.
+pub(crate) struct Input<'a> {
+    pub(crate) ty: &'a ResourceType,
+    defaults: Source<'a>,
+    pub(crate) definition: &'a Definition,
+    /// What the cluster's reference sets.
+    overrides: Vec<Field<'a>>,
     patches: Option<&'a str>,
     order: Option<&'a Order<'a>>,
-    cluster: &'a Cluster,
+    pub(crate) cluster: &'a Cluster,
 }
 
 impl Input<'_> {
+    /// Where its fields come from, the weakest first.
+    pub(crate) fn sources(&self) -> [Source<'_>; 3] {
+        [self.defaults, &self.definition.fields, &self.overrides]
+    }
+
     fn write(&self, text: &mut String) {
-        if self.said.is_none() && self.patches.is_none() && self.definition.depends_on.is_empty() {
+        if self.overrides.is_empty() && self.patches.is_none() && self.definition.depends_on.is_empty() {
             text.push_str(&self.definition.plain);
         } else {
-            self.write_own(text);
+            self.write_fields(text);
+            self.write_additions(text);
         }
         text.push_str(self.cluster.ending());
     }
 
-    /// Writes what only this cluster has.
-    fn write_own(&self, text: &mut String) {
-        match &self.said {
-            None => text.push_str(self.definition.own()),
-            Some(said) => {
-                text.push('{');
-                self.definition.shape.write(text, said);
-            }
+    /// Writes the fields that are merged.
+    fn write_fields(&self, text: &mut String) {
+        if self.overrides.is_empty() {
+            text.push_str(self.definition.own());
+        } else {
+            text.push('{');
+            Layout::new(self.ty, &merge(&self.sources())).write(&self.definition.document.id, text);
         }
+    }
+
+    /// Writes the members that come after the merged fields and depend on the cluster.
+    fn write_additions(&self, text: &mut String) {
         text.push_str(self.patches.unwrap_or(unpatched(self.ty)));
         if let Some(order) = self.order {
             text.push_str(",\"effective_depends_on\":[");
@@ -310,5 +313,15 @@ impl Input<'_> {
             }
             text.push(']');
         }
+    }
+
+    /// The members of the input that no merge produces, as the JSON of an object.
+    pub(crate) fn additions(&self) -> String {
+        let mut text = String::new();
+        self.write_additions(&mut text);
+        // This ends the object, and what was written begins with a comma.
+        text.push_str(self.cluster.ending());
+        text.replace_range(..1, "{");
+        text
     }
 }

@@ -1,11 +1,11 @@
-//! What each cluster gets: the picture of the fleet at one revision, and the inputs that follow from it.
+//! What each cluster gets: the snapshot of the fleet at one revision, and the inputs that follow from it.
 //!
-//! Everything here is a pure function of documents, but for what is [counted](Polls) of those who poll. A [`Snapshot`] is
+//! Everything here is a pure function of documents, except for the [counters](Polls) of polls. A [`Snapshot`] is
 //! never changed; applying a change makes the next one, which shares with it all that the change did not touch. [`fleet`]
 //! hands out the one [`Writer`] that publishes snapshots and the [`Reader`]s that see the newest without a lock.
 //!
-//! The served list is a delete command: Flux collects whatever is missing from it. So an answer is whole and checked,
-//! or there is none and a [`Refusal`] says why.
+//! The served list is a delete command: Flux garbage-collects (deletes) what is missing from it. So an answer is complete
+//! and checked, or there is none and a [`Refusal`] says why.
 
 mod answer;
 mod catalogue;
@@ -15,6 +15,7 @@ mod cores;
 mod cycles;
 mod definition;
 mod draft;
+mod explain;
 mod inputs;
 mod merge;
 mod order;
@@ -33,6 +34,7 @@ pub use cluster::Cluster;
 pub use cluster_list::{InvalidShard, MAX_SHARDS, Part, Shard};
 pub use definition::Definition;
 pub use draft::{Draft, EditError};
+pub use explain::{ExplainedField, Explanation, HiddenValue, SourceDocument, SourceKind, ValueSource};
 pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan, plan_of_change};
 pub use polls::{Packed, Polls, Zipped};

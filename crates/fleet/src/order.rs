@@ -1,6 +1,6 @@
 //! Which dependencies Flux can keep on one cluster.
 //!
-//! The catalogue says what a component depends on; a cluster has some of these, and Flux waits for ever for one that
+//! The catalogue lists what a component depends on; a cluster has some of these, and Flux waits for ever for one that
 //! it does not have, cannot order a Helm release after a Kustomization, and does not notice a circle. So a cluster is
 //! served only the dependencies that hold there.
 
@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use model::{ResourceType, Value};
 
-use crate::{Cluster, Definition, catalogue::Catalogue, cycles::Cycles, slots::Place};
+use crate::{Cluster, Definition, catalogue::Catalogue, cycles::Cycles, slots::Slot};
 
 /// What Flux makes of a component. It orders within one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(crate) enum Delivery {
 }
 
 impl Delivery {
-    /// By where a component comes from, and what is there: a registry holds manifests unless it is said to hold charts.
-    pub(crate) fn of(url: Option<&Value>, content: Option<&Value>) -> Self {
+    /// By where a component comes from, and what is there: an OCI registry holds manifests unless `oci_content` is `chart`.
+    pub(crate) fn from_source(url: Option<&Value>, content: Option<&Value>) -> Self {
         let is = |value: Option<&Value>, test: fn(&str) -> bool| value.and_then(Value::as_str).is_some_and(test);
         if is(url, |url| url.starts_with("oci://")) && !is(content, |content| content == "chart") {
             Self::Kustomization
@@ -34,8 +34,8 @@ pub(crate) struct Order<'a> {
     catalogue: &'a Catalogue,
     cluster: &'a Cluster,
     position: usize,
-    /// The places of the components that the cluster has enabled, sorted. Made when the first dependency is looked for.
-    enabled: OnceCell<Vec<Place>>,
+    /// The slots of the components that the cluster has enabled, sorted. Computed for the first dependency.
+    enabled: OnceCell<Vec<Slot>>,
     /// The cycles between these, by where they are in that list. Made when a dependency is in a cycle of the catalogue, which
     /// few ever are.
     cycles: OnceCell<Cycles>,
@@ -66,19 +66,19 @@ impl<'a> Order<'a> {
 
     /// Where in the list of what is enabled a component is.
     fn find(&self, id: &str) -> Option<usize> {
-        let place = self.catalogue.find_place(id)?;
-        self.enabled().binary_search(&place).ok()
+        let slot = self.catalogue.find_slot(id)?;
+        self.enabled().binary_search(&slot).ok()
     }
 
-    fn enabled(&self) -> &[Place] {
-        self.enabled.get_or_init(|| self.cluster.enabled_places(self.position))
+    fn enabled(&self) -> &[Slot] {
+        self.enabled.get_or_init(|| self.cluster.enabled_slots(self.position))
     }
 
     /// Whether a component waits for another that waits for it in turn, on this cluster.
     fn is_in_cycle(&self, id: &str, on: &str) -> bool {
         let cycles = self.cycles.get_or_init(|| {
-            let edges = |place: &Place| {
-                let of = self.catalogue.definition_at(*place).into_iter();
+            let edges = |slot: &Slot| {
+                let of = self.catalogue.definition_at(*slot).into_iter();
                 of.flat_map(|of| self.possible(of)).map(|(on, _)| on).collect()
             };
             Cycles::find(&self.enabled().iter().map(edges).collect::<Vec<_>>())

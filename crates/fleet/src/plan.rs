@@ -10,7 +10,7 @@ pub(crate) use takeover::{PreviousOwner, forgotten, held_by_pollers, previous_ow
 
 use crate::{ProtectedRemovals, Refusal, Snapshot, SnapshotError, order::Delivery, review::affected};
 
-/// The plan of a change that may take so many inputs from protected clusters; it says whether that is enough.
+/// The plan of a change that may remove so many inputs from protected clusters. Where that is too few, the plan has the refusal.
 pub fn plan_of_change(
     before: &Snapshot,
     after: &Snapshot,
@@ -21,7 +21,7 @@ pub fn plan_of_change(
     Ok(Plan { refused, ..plan(before, after, writes) })
 }
 
-/// The plan of the step from one snapshot to the next, whoever asks for it.
+/// The plan of the step from one snapshot to the next, without a limit for protected clusters.
 #[must_use]
 pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
     let mut plan = Plan::new(before.revision().0, document_plans(before, writes));
@@ -80,13 +80,13 @@ pub(crate) fn add_cluster(
 /// The writes that would make one snapshot's documents of another's.
 #[must_use]
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Vec<Write> {
-    let said = |fleet: &Snapshot| -> BTreeMap<(Kind, Id), Op> {
+    let operations = |fleet: &Snapshot| -> BTreeMap<(Kind, Id), Op> {
         fleet.all_documents().map(|document| ((document.kind.clone(), document.id.clone()), document.op())).collect()
     };
-    let (was, is) = (said(before), said(after));
-    let gone = was.keys().filter(|key| !is.contains_key(key)).map(|key| (key.clone(), Op::Remove));
-    let came = is.iter().filter(|(key, op)| was.get(key) != Some(op)).map(|(key, op)| (key.clone(), op.clone()));
-    gone.chain(came).map(|((kind, id), op)| Write { kind, id, op }).collect()
+    let (was, is) = (operations(before), operations(after));
+    let removed = was.keys().filter(|key| !is.contains_key(key)).map(|key| (key.clone(), Op::Remove));
+    let put = is.iter().filter(|(key, op)| was.get(key) != Some(op)).map(|(key, op)| (key.clone(), op.clone()));
+    removed.chain(put).map(|((kind, id), op)| Write { kind, id, op }).collect()
 }
 
 fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
@@ -96,18 +96,18 @@ fn environment(fleet: &Snapshot, id: &Id) -> Option<String> {
 
 fn document_plan(before: &Snapshot, write: &Write) -> DocumentPlan {
     let known = before.document_of_kind(&write.kind, &write.id);
-    // A tombstone says nothing to anybody: what it said once is before, what it says now is nothing.
-    let said = |op: &Op| match op {
+    // A tombstone has no content in a plan: its former content is before, and nothing is after.
+    let content = |op: &Op| match op {
         Op::Put(body) => body.fields().ok().map(Value::Object),
         Op::Retire(_) | Op::Remove => None,
     };
-    let (was, is) = (known.and_then(|document| said(&document.op())), said(&write.op));
+    let (was, is) = (known.and_then(|document| content(&document.op())), content(&write.op));
     let mut diff = Vec::new();
     compare("", was.as_ref(), is.as_ref(), &mut diff);
     DocumentPlan { kind: write.kind.clone(), id: write.id.clone(), op: write.op.name().into(), diff }
 }
 
-/// Tells values apart, as deep as both are objects.
+/// Lists the differences between two values, as deep as both are objects.
 fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &mut Vec<Difference>) {
     match (before, after) {
         (before, after) if before == after => {}
@@ -123,15 +123,15 @@ fn compare(pointer: &str, before: Option<&Value>, after: Option<&Value>, diff: &
     }
 }
 
-/// Whether two texts say different things; the order of members says nothing.
+/// Whether two texts of JSON have different values; the order of members does not matter.
 fn differ(one: &str, other: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<Value>(text).ok();
     value(one) != value(other)
 }
 
-/// What Flux makes of an input: nothing of one that is disabled, of a component one thing or another by where it comes from
-/// and, for Helm, of which chart it is, and another object where a field changes that is fixed. Where that differs, Flux
-/// deletes what it had made.
+/// What Flux renders from an input: nothing if it is disabled; for a component a Helm release of a chart or a Kustomization,
+/// depending on its source; and another object where a fixed field changes. Where that differs, Flux deletes the object that it
+/// rendered before.
 #[derive(PartialEq, Eq)]
 enum Rendered {
     Nothing,
@@ -141,8 +141,8 @@ enum Rendered {
 }
 
 impl Rendered {
-    /// Of other types only their templates know, so everything is taken to render something; a disabled input may still do so.
-    fn of(ty: &ResourceType, input: &str) -> Self {
+    /// For other types only their templates decide, so every input counts as an object; a disabled one may still be rendered.
+    fn from_input(ty: &ResourceType, input: &str) -> Self {
         let is_component = ty.kind.as_str() == ResourceType::COMPONENT;
         if !is_component && ty.fixed.is_empty() && !input.contains("\"enabled\"") {
             return Self::Object { fixed: Vec::new(), disabled: false };
@@ -155,7 +155,7 @@ impl Rendered {
         if input["enabled"] == false {
             return Self::Nothing;
         }
-        match Delivery::of(input["source"].get("oci_url"), input.get("oci_content")) {
+        match Delivery::from_source(input["source"].get("oci_url"), input.get("oci_content")) {
             Delivery::Kustomization => Self::Kustomization,
             Delivery::HelmRelease => {
                 let path = input["component_path"].as_str().unwrap_or_default().trim_matches('/');
@@ -166,7 +166,7 @@ impl Rendered {
 }
 
 impl Rendered {
-    /// A text that stands for what a type makes: two texts are the same if Flux keeps the object.
+    /// A text that identifies the rendered object: Flux keeps the object if the text stays the same.
     fn name(&self, ty: &ResourceType) -> String {
         let kind = &ty.kind;
         match self {
@@ -187,23 +187,23 @@ impl Rendered {
 }
 
 /// A fleet, and the type by which it answers on a path.
-pub(crate) type Answering<'a> = (&'a Snapshot, &'a ResourceType);
+pub(crate) type ServedType<'a> = (&'a Snapshot, &'a ResourceType);
 
 /// The inputs of a cluster by their ids. Review has refused changes after which an answer cannot be given; before, there may
 /// be none.
-fn inputs((fleet, ty): Answering<'_>, id: &Id) -> BTreeMap<Id, String> {
+fn inputs((fleet, ty): ServedType<'_>, id: &Id) -> BTreeMap<Id, String> {
     fleet.cluster(id).and_then(|cluster| fleet.input_texts(cluster, ty).ok()).unwrap_or_default()
 }
 
 /// What one cluster would get differently on one path; none if nothing.
-pub(crate) fn input_plan(before: Answering<'_>, after: Answering<'_>, id: &Id) -> Option<InputPlan> {
+pub(crate) fn input_plan(before: ServedType<'_>, after: ServedType<'_>, id: &Id) -> Option<InputPlan> {
     let mut plan = own_plan(before, after, id);
     for owner in previous_owners(before.0, after.0, id) {
         let lost = owner.lost(before, after, id);
         plan.removed.extend(lost.into_iter().filter(|id| !plan.removed.contains(id)).collect::<Vec<_>>());
     }
     plan.removed.sort();
-    // What pollers have is another object, which goes; what they get is a new one.
+    // The object that pollers have is deleted; what they get is a new one.
     let anew = plan.changed.extract_if(.., |id| plan.removed.contains(id));
     plan.added.extend(anew);
     plan.added.sort();
@@ -212,16 +212,17 @@ pub(crate) fn input_plan(before: Answering<'_>, after: Answering<'_>, id: &Id) -
 }
 
 /// What one cluster would get differently on one path under the names that it has.
-pub(crate) fn own_plan((before, known_ty): Answering<'_>, (after, ty): Answering<'_>, id: &Id) -> InputPlan {
+pub(crate) fn own_plan((before, known_ty): ServedType<'_>, (after, ty): ServedType<'_>, id: &Id) -> InputPlan {
     let (was, is) = (inputs((before, known_ty), id), inputs((after, ty), id));
     let mut plan = InputPlan::default();
     for (id, input) in &is {
         let Some(known) = was.get(id) else {
-            let list = if Rendered::of(ty, input) == Rendered::Nothing { &mut plan.changed } else { &mut plan.added };
+            let list =
+                if Rendered::from_input(ty, input) == Rendered::Nothing { &mut plan.changed } else { &mut plan.added };
             list.push(id.clone());
             continue;
         };
-        match (Rendered::of(known_ty, known), Rendered::of(ty, input)) {
+        match (Rendered::from_input(known_ty, known), Rendered::from_input(ty, input)) {
             _ if known == input && known_ty.kind == ty.kind => {}
             (old, new) if old == new && known_ty.kind == ty.kind => {
                 plan.changed.extend(differ(known, input).then(|| id.clone()));
@@ -233,27 +234,30 @@ pub(crate) fn own_plan((before, known_ty): Answering<'_>, (after, ty): Answering
         }
     }
     for (id, known) in was.iter().filter(|(id, _)| !is.contains_key(*id)) {
-        let list =
-            if Rendered::of(known_ty, known) == Rendered::Nothing { &mut plan.changed } else { &mut plan.removed };
+        let list = if Rendered::from_input(known_ty, known) == Rendered::Nothing {
+            &mut plan.changed
+        } else {
+            &mut plan.removed
+        };
         list.push(id.clone());
     }
     let running = unanswered((before, known_ty), id);
     if !running.is_empty() {
-        // What is refused an answer still is not taken away.
+        // Where an answer is still refused, nothing is deleted.
         let kept = unanswered((after, ty), id);
         plan.removed.extend(running.into_iter().filter(|id| !is.contains_key(id) && !kept.contains(id)));
     }
     plan
 }
 
-/// What a cluster refers to where its answer is refused, also by a list that no type reads any more. Flux keeps what an earlier
-/// answer made, so all of it may be running.
-fn unanswered((fleet, ty): Answering<'_>, id: &Id) -> BTreeSet<Id> {
+/// What a cluster refers to where its answer is refused, also by a list that no type reads any more. Flux keeps the objects of
+/// an earlier answer, so all of it may be running.
+fn unanswered((fleet, ty): ServedType<'_>, id: &Id) -> BTreeSet<Id> {
     let Some(cluster) = fleet.cluster(id).filter(|cluster| cluster.is_live()) else { return BTreeSet::new() };
     let Err(refusal) = fleet.input_texts(cluster, ty) else { return BTreeSet::new() };
     let mut ids: BTreeSet<Id> = fleet.references(cluster, ty).map(|(id, ..)| id.clone()).collect();
     for list in cluster.unread_lists() {
-        let was_read = match fleet.types().of_list(list) {
+        let was_read = match fleet.types().record_of_list(list) {
             Some(record) => !record.retired && record.kind == ty.kind,
             None => matches!(refusal, Refusal::UnreadList(_)),
         };
@@ -264,31 +268,33 @@ fn unanswered((fleet, ty): Answering<'_>, id: &Id) -> BTreeSet<Id> {
     ids
 }
 
-/// What a cluster refers to by lists of types that are gone, by the types' paths. Their paths are 404, so all of it may be running.
+/// What a cluster refers to by lists of retired types, by the types' paths. Their paths are 404, so all of it may be running.
 fn lists_of_retired_types(fleet: &Snapshot, id: &Id) -> BTreeMap<String, BTreeSet<Id>> {
     let mut ids: BTreeMap<String, BTreeSet<Id>> = BTreeMap::new();
     let live = fleet.cluster(id).filter(|cluster| cluster.is_live());
     for (cluster, list) in live.into_iter().flat_map(|it| it.unread_lists().iter().map(move |list| (it, list))) {
-        if let Some(record) = fleet.types().of_list(list).filter(|record| record.retired) {
+        if let Some(record) = fleet.types().record_of_list(list).filter(|record| record.retired) {
             ids.entry(record.path.clone()).or_default().extend(cluster.ids_in(list));
         }
     }
     ids
 }
 
-/// What pollers of one path may have of a cluster, as far as its documents still say: what the type answers that was the last to
-/// answer there, or all that it refers to where that answer is refused; and what lists of types that are gone refer to.
+/// What pollers of one path may have of a cluster, as far as its documents still show: what the type answers that was the last to
+/// answer there, or all that it refers to where that answer is refused; and what lists of retired types refer to.
 pub(crate) fn held_on_path(fleet: &Snapshot, ty: Option<&ResourceType>, id: &Id, path: &str) -> BTreeSet<Id> {
     let mut held = lists_of_retired_types(fleet, id).remove(path).unwrap_or_default();
     if let Some(ty) = ty {
         let rendered = inputs((fleet, ty), id).into_iter();
-        held.extend(rendered.filter(|(_, input)| Rendered::of(ty, input) != Rendered::Nothing).map(|(id, _)| id));
+        held.extend(
+            rendered.filter(|(_, input)| Rendered::from_input(ty, input) != Rendered::Nothing).map(|(id, _)| id),
+        );
         held.extend(unanswered((fleet, ty), id));
     }
     held
 }
 
-/// What pollers under a name of one cluster lose of types that are gone, by the types' paths, when the same or another cluster
+/// What pollers under a name of one cluster lose of retired types, by the types' paths, when the same or another cluster
 /// answers them.
 pub(crate) fn lost_lists(before: &Snapshot, after: &Snapshot, owner: &Id, taker: &Id) -> BTreeMap<String, Vec<Id>> {
     let was = lists_of_retired_types(before, owner);

@@ -1,12 +1,13 @@
-//! What is known of a cluster that polls: how often it did and when last, and its answers as they were last compressed.
+//! The polls of a cluster: how many there were and when the last one was, and the last compressed answers.
 //!
-//! It lies beside the cluster, where a poll comes by anyway, and no client can make it grow. It is all in a picture that
-//! changes while the picture stays what it is.
+//! They are stored with the cluster, which a poll reads anyway, and no client can make them grow. Nothing else in a snapshot is
+//! mutable.
 //!
 //! Flux Operator asks for gzip, and compressing an answer takes several times as long as everything else about a poll. So
-//! a compressed answer is kept for as long as what it is made of stays the same. All of them together have a budget, which grows
+//! a compressed answer is cached for as long as what it is made of stays the same. All of them together have a budget, which grows
 //! with the fleet: enough for the larger answers of every cluster. Clusters poll one after another, so an answer that is
-//! evicted to make room would be the next to be asked for; none is evicted, and what finds no room is compressed for each poll.
+//! evicted to make room would be the next to be polled; none is evicted, and an answer that does not fit is compressed
+//! for each poll.
 
 use std::{
     cell::RefCell,
@@ -22,7 +23,7 @@ use model::ResourceType;
 
 use crate::{Answer, Cluster, Empty, Refusal, Snapshot, inputs::Stamp};
 
-/// The memory that all kept answers may take: so much, and so much for each cluster. The answers of 20 components and 40 namespaces
+/// The memory that all cached answers may take: so much, and so much for each cluster. The answers of 20 components and 40 namespaces
 /// take 3 KiB.
 const BUDGET: usize = 2 * 1024 * 1024;
 const BUDGET_PER_CLUSTER: usize = 7 * 512;
@@ -45,7 +46,7 @@ struct OfType {
     count: AtomicU64,
     /// When the last one was, or since when the first one is waited for, in seconds; zero, if it is not waited for yet.
     last: AtomicI64,
-    zipped: ArcSwapOption<Kept>,
+    zipped: ArcSwapOption<CompressedAnswer>,
 }
 
 impl Polls {
@@ -67,11 +68,6 @@ impl Polls {
         self.0.iter().map(|of_type| of_type.count.load(Ordering::Relaxed))
     }
 
-    /// When the last one of a type was, in seconds.
-    pub(crate) fn last_of(&self, ty: &ResourceType) -> Option<i64> {
-        self.0.get(ty.position).map(|of_type| of_type.last.load(Ordering::Relaxed))
-    }
-
     /// When the last one was, in seconds. If there was none yet, it is waited for from now on.
     #[must_use]
     pub fn last(&self, now: i64) -> i64 {
@@ -90,12 +86,12 @@ impl Polls {
 
 /// A compressed answer, which takes of the budget until it is dropped.
 #[derive(Debug)]
-struct Kept {
+struct CompressedAnswer {
     stamp: Stamp,
     body: Box<[u8]>,
 }
 
-impl Kept {
+impl CompressedAnswer {
     fn new(stamp: Stamp, body: Box<[u8]>) -> Self {
         let new = Self { stamp, body };
         TAKEN.fetch_add(new.takes(), Ordering::Relaxed);
@@ -108,16 +104,16 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for CompressedAnswer {
     fn drop(&mut self) {
         TAKEN.fetch_sub(self.takes(), Ordering::Relaxed);
     }
 }
 
-/// An answer for who takes gzip.
+/// An answer for a client that accepts gzip.
 #[derive(Debug)]
 pub enum Packed {
-    /// It is not worth it.
+    /// It is too short to be compressed, or compression did not make it shorter.
     Plain(Answer),
     /// Compressed.
     Zipped(Zipped),
@@ -134,7 +130,7 @@ impl AsRef<[u8]> for Packed {
 
 /// An answer, compressed with gzip.
 #[derive(Debug)]
-pub struct Zipped(Arc<Kept>);
+pub struct Zipped(Arc<CompressedAnswer>);
 
 impl AsRef<[u8]> for Zipped {
     fn as_ref(&self) -> &[u8] {
@@ -154,7 +150,7 @@ impl Snapshot {
         }
         let plain = self.inputs(cluster, ty, empty)?;
         let Some(body) = zip(plain.as_ref()) else { return Ok(Packed::Plain(plain)) };
-        let new = Arc::new(Kept::new(stamp, body));
+        let new = Arc::new(CompressedAnswer::new(stamp, body));
         let has_room = || TAKEN.load(Ordering::Relaxed) <= BUDGET + BUDGET_PER_CLUSTER * self.cluster_count();
         let is_kept = plain.as_ref().len() >= KEPT_FROM && has_room();
         zipped.store(is_kept.then(|| new.clone()));
@@ -170,17 +166,17 @@ thread_local! {
     static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new_gzip(Compression::fast(), WINDOW));
 }
 
-/// Compresses what is worth it. What cannot be compressed is sent as it is.
+/// Compresses an answer; none, if it is short or does not get shorter.
 fn zip(plain: &[u8]) -> Option<Box<[u8]>> {
     if plain.len() < COMPRESSED_FROM {
         return None;
     }
     COMPRESSOR.with_borrow_mut(|compressor| {
         compressor.reset();
-        // If it needs more, it is not worth it.
+        // If it needs more room, it is sent plain.
         let mut zipped = Vec::with_capacity(plain.len());
         let status = compressor.compress_vec(plain, &mut zipped, FlushCompress::Finish).ok()?;
-        // Copied, since what is kept should not take the room of the whole answer.
+        // Copied, because the buffer has room for the whole plain answer.
         (status == Status::StreamEnd).then(|| zipped.as_slice().into())
     })
 }

@@ -1,10 +1,10 @@
 //! What is wrong with data that is already there.
 //!
-//! The API refuses such data, but a seed or an older version may have left it. It is shown, never hidden: a gap in an
-//! answer is a thing that a cluster does not run.
+//! The API refuses such data, but a seed or an older version may have left it. It is shown, never hidden: what is missing from
+//! an answer does not run on the cluster.
 //!
 //! A fleet may have hundreds of thousands of problems, so a snapshot keeps only how many problems each document has by rule
-//! (`index`). The texts are made when somebody asks for them, by the same code that counts (`checks`).
+//! (`index`). The texts are written when a client asks for them, by the same code that counts (`checks`).
 
 mod checks;
 mod index;
@@ -25,7 +25,7 @@ pub use query::{ProblemFilter, ProblemPage, RisenProblems};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// A cluster refers to a definition that is not there; its input is passed over.
+    /// A cluster refers to a definition that is not there; its input is left out.
     MissingDefinition,
     /// A definition depends on one that is not there.
     MissingDependency,
@@ -49,7 +49,8 @@ pub enum Rule {
     DuplicateDns,
     /// A patch has no meaning; the cluster's answers are refused.
     InvalidPatch,
-    /// The file of a type says another kind, list, path, key, field, nest or default than the change log; the type is not served.
+    /// The file of a type declares another kind, list, path, key, field, nest or default than the change log records; the type is
+    /// not served.
     TypesChanged,
     /// A document is of a kind that no resource type declares; it is kept and not served.
     UnknownKind,

@@ -1,4 +1,4 @@
-//! `deletion_protection` covers emptying: a change that takes inputs from protected clusters has to say how many.
+//! `deletion_protection` covers emptying: a change that removes inputs from protected clusters has to state how many.
 //!
 //! What counts is what a plan counts as removed, under every DNS name: inputs that go, that are disabled, or whose objects are
 //! made anew. Whether a cluster is protected is read from the fleet before the change, so that one change cannot lift the
@@ -13,7 +13,7 @@ use model::{Id, Op, Plan, ProtectedCluster, RefusedRemovals, ResourceType, TypeR
 
 use crate::{
     Cluster, Snapshot, SnapshotError,
-    cores::beside_polls,
+    cores::on_spare_cores,
     plan::{PreviousOwner, forgotten, lost_lists, own_plan, previous_owners},
     review::affected,
 };
@@ -23,7 +23,7 @@ use crate::{
 pub enum AllowedRemovals {
     /// So many, over all protected clusters.
     AtMost(usize),
-    /// Any number: the change is only planned, and its plan says what is refused.
+    /// Any number: the change is only planned, and its plan contains the refusal.
     Planned,
 }
 
@@ -45,7 +45,7 @@ impl ProtectedRemovals {
             return Ok(Self::of_plan(before, &before.plan_of_types(after, writes)?));
         }
         let affected = affected(before, after, writes).into_iter().collect();
-        let removed = beside_polls(affected, |(id, types)| {
+        let removed = on_spare_cores(affected, |(id, types)| {
             let types = after.registry().definitions().filter(|ty| types.contains(&ty.position));
             removed_with(before, after, &id, &types.collect::<Vec<_>>())
         });
@@ -72,7 +72,7 @@ impl ProtectedRemovals {
         self.0.values().sum()
     }
 
-    /// What a plan says of it, if the change is allowed to remove only so many.
+    /// The refusal in a plan, if the change is allowed to remove only so many.
     #[must_use]
     pub fn refused(&self, allowed: usize) -> Option<RefusedRemovals> {
         let listed = self.0.iter().take(LISTED).map(|(id, count)| ProtectedCluster { id: id.clone(), removed: *count });
@@ -94,7 +94,7 @@ impl fmt::Display for ProtectedRemovals {
         write!(
             f,
             "the change would remove {total} input{} from {count} cluster{} with deletion_protection ({}{more}); to do it, \
-             say allow_removals={total}",
+             set allow_removals={total}",
             plural(total),
             plural(count),
             named.join(", "),
@@ -102,8 +102,8 @@ impl fmt::Display for ProtectedRemovals {
     }
 }
 
-/// What a change that touches one cluster removes from protected ones: from it and, where it takes a DNS name, from those who
-/// answered there, which may be the same one.
+/// What a change that touches one cluster removes from protected ones: from it and, where it takes a DNS name, from the clusters
+/// that answered there, which may be the same one.
 fn removed_with(before: &Snapshot, after: &Snapshot, id: &Id, types: &[&ResourceType]) -> Vec<(Id, usize)> {
     let is_protected = before.cluster(id).is_some_and(Cluster::is_protected);
     let owners: Vec<_> = previous_owners(before, after, id).into_iter().filter(PreviousOwner::is_protected).collect();
@@ -137,12 +137,12 @@ fn removed_with(before: &Snapshot, after: &Snapshot, id: &Id, types: &[&Resource
 
 /// A protected cluster that a change would decommission or forget.
 pub(crate) fn decommissioned<'a>(before: &Snapshot, writes: &'a [Write]) -> Option<&'a Id> {
-    let goes = |write: &&Write| {
+    let decommissions = |write: &&Write| {
         let ty = before.registry().by_kind(write.kind.as_str());
         ty.is_some_and(ResourceType::is_cluster) && !matches!(write.op, Op::Put(_))
     };
-    let mut gone = writes.iter().filter(goes).map(|write| &write.id);
-    gone.find(|id| before.cluster(id).is_some_and(Cluster::is_protected))
+    let mut removed = writes.iter().filter(decommissions).map(|write| &write.id);
+    removed.find(|id| before.cluster(id).is_some_and(Cluster::is_protected))
 }
 
 impl Cluster {

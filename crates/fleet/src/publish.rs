@@ -1,4 +1,4 @@
-//! One writer, many readers, and the types say so.
+//! One writer and many readers, as the types enforce.
 
 use std::{ops::Deref, sync::Arc};
 

@@ -1,7 +1,7 @@
-//! Whether a change may be: no saved state can stall a cluster or make its answers shorter than they were meant.
+//! Whether a change is allowed: no saved state can stall a cluster or make its answers shorter than intended.
 //!
-//! A change is reviewed on the picture that it would make. What was wrong before it in other documents is not held against
-//! it; what is wrong in those that it writes is, and whatever it would newly break, in every cluster that it touches, by name.
+//! A change is reviewed on the snapshot that it would make. Existing problems of other documents do not refuse it. Problems of
+//! the documents that it writes do, and so does everything that it would newly break in any cluster, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use model::{
 
 use crate::{
     AllowedRemovals, Answer, Cluster, Empty, Problem, ProtectedRemovals, Refusal, Rule, Snapshot, SnapshotError,
-    cores::beside_polls, protection::decommissioned, snapshot::Keys,
+    cores::on_spare_cores, protection::decommissioned, snapshot::DocumentKeys,
 };
 
 /// Why a change is refused.
@@ -27,8 +27,8 @@ pub enum Objections {
     ProtectedInputs(ProtectedRemovals),
 }
 
-/// The snapshot that a change would make, or every rule that it would break; `broken` says which rules a write's document
-/// breaks by itself, where that was looked at.
+/// The snapshot that a change would make, or every rule that it would break; `broken` has the rules that a write's document
+/// breaks by itself, where that was checked already.
 pub(crate) fn review(
     before: &Snapshot,
     change: &Change,
@@ -58,12 +58,12 @@ fn check_rules(
 ) -> Result<Snapshot, Objections> {
     let new = change.writes.iter().zip(broken).filter(|(write, _)| !is_restore(before, write)).collect();
     let check = |(write, broken): (&Write, Option<_>)| broken.unwrap_or_else(|| check_document(before, write));
-    let mut errors = beside_polls(new, check).concat();
+    let mut errors = on_spare_cores(new, check).concat();
     if errors
         .iter()
         .any(|error| [limits::DEPTH_RULE, limits::ELEMENTS_RULE, limits::BYTES_RULE].contains(&&*error.rule))
     {
-        // A snapshot with what is too large is not even made.
+        // No snapshot is made of what is too large.
         errors.sort();
         return Err(Objections::Rules(errors));
     }
@@ -74,7 +74,7 @@ fn check_rules(
             errors.dedup();
             if errors.is_empty() { Ok(after) } else { Err(Objections::Rules(errors)) }
         }
-        // A document that cannot even be read breaks a rule that is told already.
+        // A document that cannot be read breaks a rule that is reported already.
         Err(error) if errors.is_empty() => Err(unreadable(&error)),
         Err(_) => {
             errors.sort();
@@ -83,16 +83,16 @@ fn check_rules(
     }
 }
 
-/// How many documents are looked at before it is asked whether that is enough.
-const AT_ONCE: usize = 2_000;
+/// How many documents are checked before the number of errors is compared with the limit.
+const CHECKED_AT_ONCE: usize = 2_000;
 
 /// What the change would newly break in any document or answer. `examined` are the documents that can have other problems than
-/// before: no other document is looked at.
+/// before: no other document is checked.
 fn check_consequences(
     before: &Snapshot,
     after: &Snapshot,
     writes: &[Write],
-    examined: Keys,
+    examined: DocumentKeys,
     errors: &mut Vec<FieldError>,
 ) {
     let written: BTreeMap<_, _> = writes.iter().map(|write| ((&write.kind, &write.id), write)).collect();
@@ -101,21 +101,21 @@ fn check_consequences(
         writes.iter().any(|write| matches!(write.op, Op::Retire(_)) && before.cluster(&write.id).is_none());
     let broken = |key: &(Kind, Id)| !after.problem_index().of_document(key).is_empty();
     let mut broken = examined.into_iter().filter(broken).peekable();
-    // A change that breaks something in every cluster is not told all of it: the texts alone would take gigabytes.
+    // A change that breaks something in every cluster does not get all errors: the texts alone would take gigabytes.
     while broken.peek().is_some() && errors.len() <= COUNTED_ERRORS {
-        let some = broken.by_ref().take(AT_ONCE).collect();
-        let found = beside_polls(some, |key: (Kind, Id)| {
+        let some = broken.by_ref().take(CHECKED_AT_ONCE).collect();
+        let found = on_spare_cores(some, |key: (Kind, Id)| {
             let write = written.get(&(&key.0, &key.1)).copied();
             new_problems(before, after, &key, write, puts_tombstone_back)
         });
         errors.extend(found.into_iter().flatten());
     }
-    // An answer that cannot be given for a reason that is told already needs no second telling.
+    // Answers are checked only if nothing is wrong so far: most refused answers have a reason that is reported already.
     if errors.is_empty() {
         let restored: BTreeSet<_> =
             writes.iter().filter(|write| is_restore(before, write)).map(|write| &write.id).collect();
         let affected = affected(before, after, writes).into_iter().filter(|(id, _)| !restored.contains(id));
-        let broken = beside_polls(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
+        let broken = on_spare_cores(affected.collect(), |(id, types)| check_answers(before, after, &id, &types));
         errors.extend(broken.into_iter().flatten());
     }
 }
@@ -134,22 +134,22 @@ fn new_problems(
     let is_new = |problem: &Problem| {
         let tolerated = is_restore && problem.rule.is_tolerated();
         // A list that no type reads must not be left behind: the next reference would make the answer look whole.
-        let trap = write.is_some() && problem.rule == Rule::UnreadList;
+        let is_left_behind = write.is_some() && problem.rule == Rule::UnreadList;
         // Of two clusters that claim one name, the one that is written is at fault, and its error names the other.
-        let is_told_there = match problem.rule {
+        let is_reported_there = match problem.rule {
             Rule::DuplicateDns => true,
             Rule::TombstoneDns => !puts_tombstone_back,
             _ => false,
         };
-        let other_holder = write.is_none() && is_told_there;
-        !tolerated && !other_holder && (trap || !known.contains(&problem.substance()))
+        let other_holder = write.is_none() && is_reported_there;
+        !tolerated && !other_holder && (is_left_behind || !known.contains(&problem.substance()))
     };
     let new = after.problems_of(key).into_iter().filter(is_new).take(ERRORS);
     new.map(|it| FieldError::new(&it.pointer, it.rule.name(), &it.message).of(&it.kind, &it.id)).collect()
 }
 
-/// Whether a decommissioned cluster comes back as it was. What leaves it answered, or refused an answer, must not keep it
-/// from that: to refuse would leave it told to delete everything.
+/// Whether a decommissioned cluster comes back as it was. Tolerated problems do not refuse that: as long as it is decommissioned,
+/// its answers tell Flux to delete everything.
 fn is_restore(before: &Snapshot, write: &Write) -> bool {
     let tombstone = before.registry().by_kind(write.kind.as_str()).and_then(|ty| before.document(ty, &write.id));
     tombstone.is_some_and(|document| {
@@ -162,13 +162,13 @@ fn check_document(fleet: &Snapshot, write: &Write) -> Vec<FieldError> {
     let (Op::Put(body), Some(ty)) = (&write.op, fleet.registry().by_kind(write.kind.as_str())) else {
         return Vec::new();
     };
-    // What cannot be read is told when the change is applied.
+    // What cannot be read is reported when the change is applied.
     body.fields().map_or_else(|_| Vec::new(), |fields| check_fields(fleet, ty, &write.id, fields, body))
 }
 
-/// The fields of a document by itself; the body says the same.
+/// The fields of a document by itself; the body has the same fields.
 pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: Map, body: &Body) -> Vec<FieldError> {
-    // What is too large is not looked at any closer.
+    // What is too large is not checked further.
     let mut errors = limits::check_document(&fields, body.text().len(), || saved_size(fleet, ty, id));
     if !errors.is_empty() {
         return errors.into_iter().map(|error| error.of(&ty.kind, id)).collect();
@@ -201,7 +201,7 @@ fn saved_size(fleet: &Snapshot, ty: &ResourceType, id: &Id) -> Size {
 }
 
 /// What Kubernetes cannot change stays, as long as a cluster may have it: one object that it refuses stalls all others of its
-/// type. A document may say that its object is to be made anew instead.
+/// type. A document may ask for a new object instead.
 fn check_fixed(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: &Map, errors: &mut Vec<FieldError>) {
     let Some(known) = fleet.document(ty, id).and_then(|document| document.body.fields().ok()) else { return };
     // A decommissioned cluster may be restored before it has let anything go.

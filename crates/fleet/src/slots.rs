@@ -1,15 +1,15 @@
-//! Places with numbers: what others refer to by four bytes instead of by a name.
+//! Numbered slots, so that others can refer to an item by four bytes instead of by its name.
 
 use imbl::Vector;
 
-/// The number of a place.
-pub(crate) type Place = u32;
+/// The index of a slot.
+pub(crate) type Slot = u32;
 
-/// Items in places. A copy is a pointer, as of all that a snapshot is made of; a place that was left is taken again.
+/// Items in slots. The collections are persistent, so a copy is cheap. A slot that became free is used again.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T: Clone> {
     items: Vector<Option<T>>,
-    free: Vector<Place>,
+    free: Vector<Slot>,
 }
 
 impl<T: Clone> Default for Slots<T> {
@@ -19,38 +19,38 @@ impl<T: Clone> Default for Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
-    pub(crate) fn get(&self, place: Place) -> Option<&T> {
-        self.items.get(place as usize)?.as_ref()
+    pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
+        self.items.get(slot as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
-        self.items.get_mut(place as usize)?.as_mut()
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.items.get_mut(slot as usize)?.as_mut()
     }
 
-    /// How many places there are, free or not: each number of one is less.
+    /// How many slots there are, free or not: every slot index is less.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Puts an item into a free place.
-    pub(crate) fn insert(&mut self, item: T) -> Place {
-        if let Some(place) = self.free.pop_back() {
-            self.items.set(place as usize, Some(item));
-            return place;
+    /// Puts an item into a free slot.
+    pub(crate) fn insert(&mut self, item: T) -> Slot {
+        if let Some(slot) = self.free.pop_back() {
+            self.items.set(slot as usize, Some(item));
+            return slot;
         }
         self.items.push_back(Some(item));
-        // More than four thousand million items would not be in memory.
-        Place::try_from(self.items.len() - 1).unwrap_or(Place::MAX)
+        // Four thousand million items would not fit in memory.
+        Slot::try_from(self.items.len() - 1).unwrap_or(Slot::MAX)
     }
 
-    /// Puts an item in the place of another.
-    pub(crate) fn replace(&mut self, place: Place, item: T) {
-        self.items.set(place as usize, Some(item));
+    /// Replaces the item in a slot.
+    pub(crate) fn replace(&mut self, slot: Slot, item: T) {
+        self.items.set(slot as usize, Some(item));
     }
 
-    /// Takes an item out of its place.
-    pub(crate) fn remove(&mut self, place: Place) {
-        self.items.set(place as usize, None);
-        self.free.push_back(place);
+    /// Removes the item in a slot.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.items.set(slot as usize, None);
+        self.free.push_back(slot);
     }
 }

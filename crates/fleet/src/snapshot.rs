@@ -1,10 +1,10 @@
 //! The fleet at one revision.
 //!
 //! All maps are persistent: a copy is a pointer, and a change to a copy costs what it touches. That is what makes a
-//! new snapshot for every change affordable at any size of fleet. Only names, from which polls come, have a table.
+//! new snapshot for every change affordable at any size of fleet.
 
+mod dns_index;
 mod loading;
-mod names;
 mod writing;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -16,19 +16,19 @@ use roaring::RoaringBitmap;
 use crate::{
     Cluster, Definition, Refusal,
     catalogue::{Catalogue, Entry},
-    cluster::Beside,
+    cluster::Reference,
     problems::ProblemIndex,
-    slots::{Place, Slots},
+    slots::{Slot, Slots},
     types::Types,
 };
 
-use names::Names;
-pub(crate) use writing::Keys;
+use dns_index::DnsIndex;
+pub(crate) use writing::DocumentKeys;
 
 /// Why documents or a change do not make a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A document says something that it could not have been allowed to say.
+    /// A document has content that validation does not allow.
     #[error("{kind} \"{id}\" of revision {revision} cannot be read: {what}")]
     Unreadable {
         /// The document's kind.
@@ -56,7 +56,7 @@ impl SnapshotError {
     }
 }
 
-/// A map by names, which nobody chooses to be slow: the default hasher guards against that, at a price.
+/// A map by names. Authenticated writers choose the names, so it does without the slower hasher that resists chosen keys.
 type ByName<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultSharedPtr>;
 
 /// The fleet at one revision. Never changed: applying a change makes the next one.
@@ -66,36 +66,36 @@ pub struct Snapshot {
     point: Point,
     /// Live and decommissioned.
     clusters: Slots<Cluster>,
-    by_id: OrdMap<Id, Place>,
-    by_dns: Names,
-    /// Who released a name that it had. There is nothing, as a rule.
+    by_id: OrdMap<Id, Slot>,
+    by_dns: DnsIndex,
+    /// The clusters that released each name. There are none, as a rule.
     released: OrdMap<Box<str>, BTreeSet<Id>>,
     /// By the type's position in the registry.
     catalogues: Vec<Catalogue>,
-    /// The places of the clusters, live or decommissioned, that patch something of a name.
+    /// The slots of the clusters, live or decommissioned, that patch something of a name.
     patching: ByName<Arc<str>, Arc<RoaringBitmap>>,
     /// Documents of kinds that no type declares. They are kept, since their type may come back. By id first, for that is how a
     /// poll looks for one.
-    strangers: OrdMap<(Id, Kind), Arc<Document>>,
+    undeclared: OrdMap<(Id, Kind), Arc<Document>>,
     problems: ProblemIndex,
     types: Types,
 }
 
 impl Snapshot {
-    /// A fleet without documents, of no log.
+    /// A fleet without documents, at the beginning of a change log.
     #[must_use]
     pub fn empty(registry: Arc<Registry>) -> Self {
-        let catalogues = registry.types().map(|_| Catalogue::default()).collect();
+        let catalogues = registry.types().map(Catalogue::of_type).collect();
         Self {
             registry,
             point: Point::default(),
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: Names::default(),
+            by_dns: DnsIndex::default(),
             released: OrdMap::new(),
             catalogues,
             patching: ByName::default(),
-            strangers: OrdMap::new(),
+            undeclared: OrdMap::new(),
             problems: ProblemIndex::default(),
             types: Types::default(),
         }
@@ -107,7 +107,7 @@ impl Snapshot {
         self.point.revision
     }
 
-    /// Where in the history of the log it is.
+    /// Where in the history of the change log it is.
     #[must_use]
     pub fn point(&self) -> &Point {
         &self.point
@@ -117,7 +117,7 @@ impl Snapshot {
     pub fn all_documents(&self) -> impl Iterator<Item = &Document> {
         let clusters = self.clusters().map(|cluster| &cluster.document);
         let definitions = self.catalogues.iter().flat_map(|it| it.definitions().map(|it| &it.document));
-        clusters.chain(definitions).chain(self.strangers.values().map(AsRef::as_ref)).chain(self.types.documents())
+        clusters.chain(definitions).chain(self.undeclared.values().map(AsRef::as_ref)).chain(self.types.documents())
     }
 
     /// The resource types by which it was read.
@@ -128,7 +128,7 @@ impl Snapshot {
 
     /// All clusters, live and decommissioned, in the order of their ids.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
-        self.by_id.values().filter_map(|place| self.clusters.get(*place))
+        self.by_id.values().filter_map(|slot| self.clusters.get(*slot))
     }
 
     /// How many clusters there are, live and decommissioned.
@@ -162,16 +162,16 @@ impl Snapshot {
     /// The clusters, live or decommissioned, whose lists name an id.
     pub(crate) fn holders(&self, ty: &ResourceType, id: &Id) -> impl Iterator<Item = &Cluster> + use<'_> {
         let holders = self.catalogue(ty).and_then(|it| it.find(id.as_str())).map(|entry| &*entry.holders);
-        self.at_places(holders)
+        self.at_slots(holders)
     }
 
     /// The clusters, live or decommissioned, that patch something of this name.
     pub(crate) fn patching(&self, name: &str) -> impl Iterator<Item = &Cluster> + use<'_> {
-        self.at_places(self.patching.get(name).map(AsRef::as_ref))
+        self.at_slots(self.patching.get(name).map(AsRef::as_ref))
     }
 
-    fn at_places<'a>(&'a self, places: Option<&'a RoaringBitmap>) -> impl Iterator<Item = &'a Cluster> + use<'a> {
-        places.into_iter().flatten().filter_map(|place| self.clusters.get(place))
+    fn at_slots<'a>(&'a self, slots: Option<&'a RoaringBitmap>) -> impl Iterator<Item = &'a Cluster> + use<'a> {
+        slots.into_iter().flatten().filter_map(|slot| self.clusters.get(slot))
     }
 
     /// The references of a cluster to a type, each with its definition, in their order.
@@ -179,12 +179,12 @@ impl Snapshot {
         &'a self,
         cluster: &'a Cluster,
         ty: &ResourceType,
-    ) -> impl Iterator<Item = (&'a Id, Beside<'a>, Option<&'a Definition>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Id, &'a Reference, Option<&'a Definition>)> + use<'a> {
         let catalogue = self.catalogue(ty);
-        // Every place in a list has an entry for as long as the list is there.
-        cluster.list(ty.position).filter_map(move |(place, beside)| {
-            let Entry { id, definition, .. } = catalogue?.at(place)?;
-            Some((id, beside, definition.as_deref()))
+        // Every slot in a list has an entry for as long as the list is there.
+        cluster.references(ty.position).iter().filter_map(move |reference| {
+            let Entry { id, definition, .. } = catalogue?.at(reference.slot)?;
+            Some((id, reference, definition.as_deref()))
         })
     }
 
@@ -213,7 +213,7 @@ impl Snapshot {
         match self.registry.by_kind(kind.as_str()) {
             Some(ty) => self.document(ty, id),
             None if kind.as_str() == TypeRecord::KIND => self.types.document(id),
-            None => self.strangers.get(&(id.clone(), kind.clone())).map(AsRef::as_ref),
+            None => self.undeclared.get(&(id.clone(), kind.clone())).map(AsRef::as_ref),
         }
     }
 
@@ -223,7 +223,7 @@ impl Snapshot {
         self.registry.by_kind(kind.as_str()).is_some()
             || kind.as_str() == TypeRecord::KIND
             || Id::parse(kind.as_str()).is_ok_and(|id| self.types.document(&id).is_some())
-            || self.strangers.keys().any(|(_, known)| known == kind)
+            || self.undeclared.keys().any(|(_, known)| known == kind)
     }
 
     /// A document by its type and id, in force or not.
@@ -254,8 +254,8 @@ impl Snapshot {
         let mut others = self.registry.definitions().filter(|other| other.kind != ty.kind);
         let declared = others.find_map(|other| Some(&self.definition(other, id)?.document.kind));
         declared.or_else(|| {
-            let (stranger, kind) = self.strangers.range((id.clone(), Kind::from(""))..).next()?.0;
-            (stranger == id).then_some(kind)
+            let (known, kind) = self.undeclared.range((id.clone(), Kind::from(""))..).next()?.0;
+            (known == id).then_some(kind)
         })
     }
 
@@ -291,7 +291,7 @@ impl Snapshot {
     }
 
     pub(crate) fn claims(&self, dns: &str) -> impl Iterator<Item = &Cluster> {
-        self.by_dns.claims(dns)
+        self.by_dns.claims(dns).iter()
     }
 }
 

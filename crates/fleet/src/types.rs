@@ -1,8 +1,7 @@
-//! The resource types that the change log records, and what this server's files say of them.
+//! The resource types that the change log records, compared with this server's files.
 //!
-//! A type whose file moved its kind, list, path or key is not served: its answers would be another type's or none. Whether that
-//! is meant, and what clusters would lose by it, is for an operator to see and to accept; the acceptance is a change like any
-//! other.
+//! A type whose file moved its kind, list, path or key is not served: its answers would be another type's or none. An operator
+//! sees what clusters would lose by the move, and accepts it; the acceptance is a change like any other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,7 +55,7 @@ impl Types {
     }
 
     /// The record of the type that is, or was the last to be, served from a list.
-    pub(crate) fn of_list(&self, list: &str) -> Option<&TypeRecord> {
+    pub(crate) fn record_of_list(&self, list: &str) -> Option<&TypeRecord> {
         self.documents.values().map(|entry| &entry.1).find(|record| record.has_list(list))
     }
 
@@ -76,7 +75,7 @@ impl Types {
         self.unserved.clear();
     }
 
-    /// Takes in a record, or lets go of one.
+    /// Adds or removes a record.
     pub(crate) fn put(
         &mut self,
         id: &Id,
@@ -121,7 +120,7 @@ impl Snapshot {
         self.types().changes(self.registry())
     }
 
-    /// Whether clusters get something else once this server's files are accepted: a type was served in another way, or is gone.
+    /// Whether clusters get something else once this server's files are accepted: a type was served in another way, or is retired.
     pub(crate) fn has_moved_types(&self) -> bool {
         self.type_changes().iter().any(|it| it.change != TypeChangeKind::Added)
     }
@@ -145,8 +144,8 @@ impl Snapshot {
             let (kind, message) = match (change.change, change.declared, change.recorded) {
                 (TypeChangeKind::Changed, Some(declared), _) => {
                     let message = format!(
-                        "the file of this type says another kind, list, path, key, field, nest or default than the change log, or \
-                         has what another type had, so /{} is not served; GET /types/changes shows what clusters would lose, and \
+                        "the file of this type declares another kind, list, path, key, field, nest or default than the change log \
+                         records, or one that another type had, so /{} is not served; GET /types/changes shows what clusters would lose, and \
                          POST /types/accept accepts it",
                         declared.path
                     );
@@ -182,7 +181,7 @@ impl Snapshot {
         added.filter_map(write).collect()
     }
 
-    /// What clusters would get differently if the types were served as this server's files say, and not as they are recorded;
+    /// What clusters would get differently if the types were served as this server's files declare them, not as they are recorded;
     /// and whether that takes more from protected clusters than is allowed.
     pub fn types_plan(&self, next: &Self, writes: &[Write], allowed: usize) -> Result<Plan, SnapshotError> {
         let plan = self.plan_of_types(next, writes)?;
@@ -208,7 +207,7 @@ impl Snapshot {
 }
 
 impl Draft<'_> {
-    /// Records the types as this server's files say: those that changed, those that are new, and those that are gone,
+    /// Records the types as this server's files declare them: those that changed, those that are new, and those without a file,
     /// which are recorded as retired.
     pub fn accept_types(&mut self) -> Result<(), EditError> {
         for record in self.fleet().registry().accepted(&self.fleet().types().records()) {

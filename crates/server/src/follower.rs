@@ -266,7 +266,7 @@ impl Follower {
                 count += piece.len();
                 pages::expect(count);
             });
-            Snapshot::load_pieces(registry, pieces)
+            Snapshot::load_chunks(registry, pieces)
         });
         let point = store.read(to).await;
         // If parsing failed, its error is the reason for which reading ended, too.

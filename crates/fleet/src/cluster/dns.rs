@@ -1,11 +1,11 @@
-//! The DNS names of a cluster: the one it has now, those it had before and still answers to, and those it gave up.
+//! The DNS names of a cluster: the one it has now, those it had before and still answers to, and those that were released.
 //!
-//! A name that a cluster has answered to stays that cluster's, because a running cluster may still poll under it: whoever
-//! else answered there would tell it to delete everything. Only an operator releases a name. A released name is
-//! remembered with what was answered there last, so that a plan can say what a poller under it would lose when a cluster
-//! answers there again, whatever has become of the one that released it.
+//! A name that a cluster has answered to stays that cluster's, because a running cluster may still poll under it: the
+//! answer of any other cluster would make it delete everything. Only an operator releases a name. A released name is
+//! recorded with what was answered there last, so that a plan can show what a poller under it would lose when a cluster
+//! answers there again, whatever happened to the one that released it.
 
-use std::{collections::BTreeMap, iter};
+use std::{collections::BTreeMap, iter, sync::Arc};
 
 use model::{Id, dns_spelling};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 #[derive(Debug, Default)]
 pub(crate) struct OtherNames {
     /// Those that it still answers to.
-    pub(crate) former: Vec<Box<str>>,
+    pub(crate) former: Vec<Arc<str>>,
     /// Those that an operator has released: it no longer answers to them.
     pub(crate) released: Vec<Released>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Released {
     pub(crate) protected: bool,
 }
 
-/// How a released name stands in a document: as an object or, of old, as the bare name.
+/// A released name in a document: an object or, in older documents, the bare name.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
@@ -65,7 +65,7 @@ impl From<Entry> for Released {
 }
 
 /// The DNS names in a field, each in its one spelling.
-pub(super) fn dns_names(field: &str, text: &str) -> Result<Vec<Box<str>>, String> {
+pub(super) fn dns_names(field: &str, text: &str) -> Result<Vec<Arc<str>>, String> {
     let names: Option<Vec<String>> =
         serde_json::from_str(text).map_err(|_| format!("{field} is not a list of DNS names"))?;
     Ok(names.into_iter().flatten().map(|name| dns_spelling(&name).into()).collect())
@@ -85,8 +85,8 @@ impl Cluster {
     }
 
     /// Every name that it answers to, the present one first.
-    pub(crate) fn dns_names(&self) -> impl Iterator<Item = &str> {
-        iter::once(self.dns()).chain(self.former_dns())
+    pub(crate) fn dns_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        iter::once(&self.dns).chain(self.other_names.iter().flat_map(|names| &names.former))
     }
 
     /// Whether it never had another name than its present one.
@@ -96,7 +96,7 @@ impl Cluster {
 
     /// Whether it answers to a name, in its one spelling.
     pub(crate) fn answers_to(&self, dns: &str) -> bool {
-        self.dns_names().any(|name| name == dns)
+        self.dns_names().any(|name| **name == *dns)
     }
 
     /// The names that it had before and an operator has released since.

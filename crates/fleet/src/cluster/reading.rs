@@ -1,46 +1,35 @@
-//! From the text of a document to a cluster, without a tree in between: a start reads every cluster of the fleet.
+//! From the text of a document to a cluster, without a tree of JSON in between: a start reads every cluster of the fleet.
 //!
-//! Nearly all documents are read in one pass, each field as it comes. Where that fails, something is odd or wrong: a field is
-//! there twice, or is not what it should be. Then each field is read by itself, so that the last of several counts, and what
-//! is wrong is told of the field that is wrong.
+//! Each field is read by itself. Where a document has a field twice, the last one counts; an error names the field.
 
-mod cursor;
-mod lists;
-mod pass;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use model::{Document, Registry, ResourceType, Value, dns_spelling};
 use serde::Deserialize;
 
 use super::{
-    Cluster, ENDING, Facts, Odd, OtherNames, Patches,
+    Cluster, ClusterData, ENDING, Irregularities, OtherNames, Patches, TextRange,
     dns::{FORMER, RELEASED, dns_names, released_names},
-    patches::Said,
+    references::{duplicate, read_list},
 };
 use crate::{
     Polls,
     catalogue::Version,
     merge::{Members, Name},
-    slots::Place,
+    slots::Slot,
     snapshot::SnapshotError,
 };
 
-use lists::Lists;
-use pass::Pass;
+/// The names that a snapshot knows already.
+pub(crate) trait NameIndex {
+    /// The slot of a definition, or why it has none.
+    fn slot(&mut self, ty: &ResourceType, id: &str) -> Result<Slot, String>;
 
-/// Knows what is named already.
-pub(crate) trait Names {
-    /// The place of a definition, or why it has none.
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String>;
-
-    /// The place of a definition, if it has one.
-    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place>;
-
-    /// The one copy of the name of something that is patched.
-    fn patched(&mut self, name: &str) -> Arc<str>;
+    /// The shared copy of the name of a component that is patched.
+    fn shared_name(&mut self, name: &str) -> Arc<str>;
 }
 
 impl Cluster {
@@ -48,176 +37,90 @@ impl Cluster {
     pub(crate) fn read(
         document: &Document,
         registry: &Registry,
-        names: &mut impl Names,
+        names: &mut impl NameIndex,
         polls: Polls,
     ) -> Result<Self, SnapshotError> {
-        let parts = Parts::read(&document.body.text(), registry, names);
-        let cluster = parts.and_then(|parts| parts.into_cluster(document, polls));
+        let cluster = read(document, registry, names, polls);
         cluster.map_err(|what| SnapshotError::unreadable(document, what))
     }
 }
 
-/// What a cluster's text says.
-#[derive(Debug)]
-struct Parts {
-    identity: Identity,
-    other_names: OtherNames,
-    /// Its lists of references, as they are kept.
-    lists: String,
-    /// What the references say, and what the patches come to.
-    said: String,
-    patches: Vec<Patches>,
-    odd: Odd,
+fn read(document: &Document, registry: &Registry, names: &mut impl NameIndex, polls: Polls) -> Result<Cluster, String> {
+    let body = document.body.text();
+    let Members(fields) = parse(&body)?;
+    let field = |name: &str| fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.get());
+    let string = |name: &str| match field(name) {
+        Some(text) if text.starts_with('"') => Ok(text),
+        _ => Err(format!("{name} is not a string")),
+    };
+    let (name, dns, environment) = (string("cluster_name")?, string("cluster_dns")?, string("environment")?);
+    let ending = format!("{ENDING}{{\"name\":{name},\"dns\":{dns},\"environment\":{environment}}}}}");
+    let mut text = String::with_capacity(USUAL);
+    let ending = TextRange::push(&mut text, &ending)?;
+    let Name(dns) = parse(dns)?;
+    let other_names = OtherNames {
+        former: field(FORMER).map_or(Ok(Vec::new()), |text| dns_names(FORMER, text))?,
+        released: field(RELEASED).map_or(Ok(Vec::new()), released_names)?,
+    };
+    let patches = match field("patches") {
+        None | Some("null") => Box::default(),
+        Some(patches) => read_patches(patches, names, &mut text)?,
+    };
+    let mut lists: Box<[_]> = registry.types().map(|_| Box::default()).collect();
+    let mut duplicates = Vec::new();
+    for ty in registry.definitions() {
+        let list = match field(&ty.list) {
+            None | Some("null") => continue,
+            Some(list) if list.starts_with('[') => read_list(list, ty, &patches, names, &mut text)?,
+            Some(_) => return Err(format!("{} is not a list", ty.list)),
+        };
+        duplicates.extend(duplicate(&list).map(|slot| (ty.position, slot)));
+        lists[ty.position] = list;
+    }
+    let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
+    let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
+    let unread_lists: Vec<_> = unread.map(|(name, _)| name.clone().into_owned()).collect();
+    let has_other_names = !other_names.former.is_empty() || !other_names.released.is_empty();
+    let is_irregular = !duplicates.is_empty() || !unread_lists.is_empty();
+    Ok(Cluster(Arc::new(ClusterData {
+        document: document.packed(),
+        polls,
+        // Copied: a text that shrinks may stay in its larger block of memory.
+        text: text.as_str().into(),
+        ending,
+        dns: dns_spelling(&dns).into(),
+        other_names: has_other_names.then(|| Box::new(other_names)),
+        lists,
+        patches,
+        irregularities: is_irregular.then(|| Box::new(Irregularities { duplicates, unread_lists })),
+        version: Version::new(),
+    })))
 }
 
-impl Parts {
-    fn read(body: &str, registry: &Registry, names: &mut impl Names) -> Result<Self, String> {
-        match Pass::over(body, registry, names) {
-            Some(pass) => pass.into_parts(registry, names),
-            None => Self::read_each(body, registry, names),
-        }
-    }
-
-    /// Reads each field by itself.
-    fn read_each(body: &str, registry: &Registry, names: &mut impl Names) -> Result<Self, String> {
-        let Members(fields) = parse(body)?;
-        let field = |name: &str| fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.get());
-        let string = |name: &str| match field(name) {
-            Some(text) if text.starts_with('"') => Ok(text),
-            _ => Err(format!("{name} is not a string")),
-        };
-        let identity = Identity::write(string("cluster_name")?, string("cluster_dns")?, string("environment")?)?;
-        let former = field(FORMER).map_or(Ok(Vec::new()), |text| dns_names(FORMER, text))?;
-        let released = field(RELEASED).map_or(Ok(Vec::new()), released_names)?;
-        let other_names = OtherNames { former, released };
-        let patched = match field("patches") {
-            None | Some("null") => Patched::default(),
-            Some(patches) => {
-                let Members(patches) = parse(patches)?;
-                let patches = patches.into_iter().filter(|(_, one)| one.get() != "null");
-                Patched::read(patches.map(|(name, one)| Ok((name, Said::read(one.get())?))), names)?
-            }
-        };
-        let mut lists = Lists::of(registry);
-        for ty in registry.definitions() {
-            match field(&ty.list) {
-                None | Some("null") => {}
-                Some(list) if list.starts_with('[') => lists.read(list, ty, names)?,
-                Some(_) => return Err(format!("{} is not a list", ty.list)),
-            }
-        }
-        let is_read = |name: &str| registry.definitions().any(|ty| ty.list == name);
-        let unread = fields.iter().filter(|(name, value)| !is_read(name) && is_list_of_references(value.get()));
-        let unread_lists = unread.map(|(name, _)| name.clone().into_owned()).collect();
-        Self::of(identity, other_names, patched, lists, unread_lists, registry, names)
-    }
-
-    fn of(
-        identity: Identity,
-        other_names: OtherNames,
-        patched: Patched,
-        lists: Lists,
-        unread_lists: Vec<String>,
-        registry: &Registry,
-        names: &impl Names,
-    ) -> Result<Self, String> {
-        let odd = Odd { twice: lists.twice(registry), unread_lists };
-        let Patched { all, text: mut said } = patched;
-        let lists = lists.write(&all, registry, names, &mut said)?;
-        // To collect them would take over the memory of the pairs, which is larger.
-        let mut patches = Vec::with_capacity(all.len());
-        patches.extend(all.into_iter().map(|(patches, _)| patches));
-        Ok(Self { identity, other_names, lists, said, patches, odd })
-    }
-
-    fn into_cluster(self, document: &Document, polls: Polls) -> Result<Cluster, String> {
-        let number = |at: usize| u32::try_from(at).map_err(|_| "the document is too large".to_owned());
-        let range = |range: Range<usize>| Ok::<_, String>(number(range.start)?..number(range.end)?);
-        let Self { identity: Identity { mut text, ending, dns }, other_names, lists, said, patches, odd } = self;
-        let start = text.len();
-        text.extend([&*lists, &*said]);
-        let has_other_names = !other_names.former.is_empty() || !other_names.released.is_empty();
-        let is_odd = !odd.twice.is_empty() || !odd.unread_lists.is_empty();
-        let facts = Facts {
-            document: document.packed(),
-            polls,
-            ending: number(ending)?,
-            lists: range(start..start + lists.len())?,
-            dns: range(dns)?,
-            other_names: has_other_names.then(|| Box::new(other_names)),
-            patches: patches.into(),
-            odd: is_odd.then(|| Box::new(odd)),
-            version: Version::new(),
-        };
-        Ok(Cluster::new(facts, &text))
-    }
+/// Items in a block of memory of just their size: a vector that shrinks may stay in its larger one.
+pub(super) fn exact<T>(items: Vec<T>) -> Box<[T]> {
+    let mut exact = Vec::with_capacity(items.len());
+    exact.extend(items);
+    exact.into()
 }
+
+/// More bytes of text than most clusters have.
+const USUAL: usize = 2048;
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// The end of every input, with which a cluster's text begins, and the name under which it polls.
-#[derive(Debug)]
-struct Identity {
-    text: String,
-    ending: usize,
-    dns: Range<usize>,
-}
-
-impl Identity {
-    /// Of the JSON of three strings.
-    fn write(name: &str, dns: &str, environment: &str) -> Result<Self, String> {
-        let mut text = String::with_capacity(ROOM);
-        text.extend([ENDING, r#"{"name":"#, name, r#","dns":"#]);
-        // Without its quotes.
-        let said = text.len() + 1..text.len() + dns.len() - 1;
-        text.extend([dns, r#","environment":"#, environment, "}}"]);
-        let ending = text.len();
-        let Name(dns) = parse(dns)?;
-        let dns = dns_spelling(&dns);
-        let dns = if text[said.clone()] == *dns {
-            said
-        } else {
-            text.push_str(&dns);
-            text.len() - dns.len()..text.len()
-        };
-        Ok(Self { text, ending, dns })
-    }
-}
-
-/// More than most clusters say: a text that grows is copied each time.
-const ROOM: usize = 2048;
-
-/// Patches, and where in the text they are.
-type Placed = (Patches, Range<usize>);
-
-/// All patches, in the order of their names, and the text of what they come to.
-#[derive(Default)]
-struct Patched {
-    all: Vec<Placed>,
-    text: String,
-}
-
-impl Patched {
-    fn read<'a>(
-        patches: impl Iterator<Item = Result<(Cow<'a, str>, Said<'a>), String>>,
-        names: &mut impl Names,
-    ) -> Result<Self, String> {
-        let mut text = String::with_capacity(ROOM);
-        let mut all = Vec::with_capacity(patches.size_hint().0);
-        for one in patches {
-            let (name, said) = one?;
-            let start = text.len();
-            let read = Patches::read(names.patched(&name), &said, &mut text)?;
-            all.push((read, start..text.len()));
-        }
-        // Of several of one name the last one counts.
-        all.reverse();
-        all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-        all.dedup_by(|(later, _), (first, _)| later.name == first.name);
-        Ok(Self { all, text })
-    }
+/// All patches of a cluster, in the order of the names of what they patch. Of several of one name the last one counts.
+fn read_patches(json: &str, names: &mut impl NameIndex, written: &mut String) -> Result<Box<[Patches]>, String> {
+    let Members(components) = parse(json)?;
+    let components = components.into_iter().filter(|(_, patches)| patches.get() != "null");
+    let patches = components.map(|(name, patches)| Patches::read(names.shared_name(&name), patches.get(), written));
+    let mut patches = patches.collect::<Result<Vec<_>, _>>()?;
+    patches.reverse();
+    patches.sort_by(|one, other| one.name.cmp(&other.name));
+    patches.dedup_by(|later, first| later.name == first.name);
+    Ok(exact(patches))
 }
 
 fn is_list_of_references(text: &str) -> bool {

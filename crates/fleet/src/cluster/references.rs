@@ -1,228 +1,144 @@
-//! The lists of references of a cluster, as numbers that are a part of its text.
+//! The references of a cluster: what its lists name, and what it sets for each.
 //!
-//! For each type there is how many numbers its list has, how many references, and then one reference after the other: as a
-//! rule a single number, which is the place of a definition.
+//! A reference holds the slot of its definition, so a poll compares no names. What it sets is text of the cluster.
 
-use std::{ops::Range, string::FromUtf8Error};
+use std::{borrow::Cow, fmt};
 
-use crate::slots::Place;
+use model::{Map, ResourceType, Value, prune_nulls};
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
+};
 
-/// What an entry of a cluster's list has beside the id of a definition.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Beside<'a> {
-    /// Whether the cluster wants what it refers to.
+use super::{NameIndex, Patches, TextRange, reading::exact};
+use crate::{merge::Name, slots::Slot};
+
+/// An entry of one of a cluster's lists.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    /// The slot of the definition in the catalogue of the list's type.
+    pub(crate) slot: Slot,
+    /// Whether the cluster wants what the definition describes.
     pub(crate) enabled: bool,
-    /// What it says, if that makes a difference, as the JSON of an object; null says nothing.
-    pub(crate) fields: Option<&'a str>,
-    /// What the cluster changes of it, as more members of a JSON object. Nothing, where that has no meaning.
-    pub(crate) patches: Option<&'a str>,
+    /// Where in the cluster's text the fields of the reference are that are not null and differ from the type's defaults, as a
+    /// JSON object. Empty, if there are none, which is so for nearly all references.
+    pub(super) fields: TextRange,
+    /// Which of the cluster's patches apply.
+    pub(super) patches: Option<u32>,
 }
 
-/// Behind the place of a definition, two bits tell what a reference has beside it.
-const BITS: u32 = 2;
-const SAID: u64 = 1;
-const PATCHED: u64 = 2;
-
-/// A reference to be written: whether its definition is wanted and what it says, if it says something, and how that is patched;
-/// both by where in the cluster's text it is.
-#[derive(Clone, Debug)]
-pub(super) struct Reference {
-    pub(super) place: Place,
-    pub(super) said: Option<(bool, Range<usize>)>,
-    pub(super) patched: Option<Range<usize>>,
+/// Reads a cluster's list of references to definitions of a type. What they set is added to the cluster's text.
+pub(super) fn read_list(
+    text: &str,
+    ty: &ResourceType,
+    patches: &[Patches],
+    names: &mut impl NameIndex,
+    written: &mut String,
+) -> Result<Box<[Reference]>, String> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let list = ListReader { ty, patches, names, written }.deserialize(&mut json);
+    let list = list.and_then(|list| json.end().map(|()| list)).map_err(|error| error.to_string())?;
+    Ok(exact(list))
 }
 
-/// The lists of a cluster, as they are written.
-pub(super) struct Written {
-    numbers: Vec<u64>,
-    /// Where the last list begins.
-    last: usize,
+/// The lowest slot that a list has more than once.
+pub(super) fn duplicate(list: &[Reference]) -> Option<Slot> {
+    let mut slots: Vec<_> = list.iter().map(|reference| reference.slot).collect();
+    slots.sort_unstable();
+    slots.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-impl Written {
-    pub(super) fn with_capacity(numbers: usize) -> Self {
-        Self { numbers: Vec::with_capacity(numbers), last: 0 }
+/// Reads a list. No tree of JSON is built: a start reads the lists of the whole fleet.
+struct ListReader<'a, N> {
+    ty: &'a ResourceType,
+    patches: &'a [Patches],
+    names: &'a mut N,
+    written: &'a mut String,
+}
+
+impl<N: NameIndex> ListReader<'_, N> {
+    fn reference(&mut self, Entry { id, fields }: Entry<'_>) -> Result<Reference, String> {
+        let id = id.ok_or("a reference has no id")?;
+        let slot = self.names.slot(self.ty, &id)?;
+        let mut fields = fields.unwrap_or_default();
+        prune_nulls(&mut fields);
+        let enabled = fields.get("enabled") != Some(&Value::Bool(false));
+        let fields = if fields.is_empty() {
+            TextRange::default()
+        } else {
+            let text = serde_json::to_string(&fields).map_err(|error| error.to_string())?;
+            TextRange::push(self.written, &text)?
+        };
+        let patches = if self.ty.patchable { Patches::index_of(self.patches, &id) } else { None };
+        let patches = patches.map(u32::try_from).transpose().map_err(|error| error.to_string())?;
+        Ok(Reference { slot, enabled, fields, patches })
+    }
+}
+
+impl<'de, N: NameIndex> DeserializeSeed<'de> for ListReader<'_, N> {
+    type Value = Vec<Reference>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, N: NameIndex> Visitor<'de> for ListReader<'_, N> {
+    type Value = Vec<Reference>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
     }
 
-    /// Begins the list of the next type.
-    pub(super) fn begin(&mut self) {
-        self.last = self.numbers.len();
-        self.numbers.extend([HEAD, 0]);
-    }
-
-    /// Adds a reference to it.
-    pub(super) fn push(&mut self, Reference { place, said, patched }: Reference) {
-        let numbers = &mut self.numbers;
-        let has_said = if said.is_some() { SAID } else { 0 };
-        let has_patched = if patched.is_some() { PATCHED } else { 0 };
-        numbers.push(u64::from(place) << BITS | has_said | has_patched);
-        if let Some((enabled, text)) = said {
-            numbers.extend([u64::from(enabled), text.start as u64, text.end as u64]);
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut references = Vec::new();
+        while let Some(entry) = list.next_element_seed(EntryReader(self.ty))? {
+            references.push(self.reference(entry).map_err(A::Error::custom)?);
         }
-        if let Some(text) = patched {
-            numbers.extend([text.start as u64, text.end as u64]);
-        }
-        numbers[self.last] = (numbers.len() - self.last) as u64;
-        numbers[self.last + 1] += 1;
-    }
-
-    /// How many letters each number has, and the numbers, in as many letters as the largest one needs.
-    pub(super) fn into_text(self) -> Result<String, FromUtf8Error> {
-        let largest = self.numbers.iter().max().copied().unwrap_or_default();
-        let width = (u64::BITS - largest.leading_zeros()).div_ceil(LETTER).max(1);
-        let mut letters = Vec::with_capacity(1 + self.numbers.len() * width as usize);
-        letters.push(letter(width.into()));
-        for number in self.numbers {
-            letters.extend((0..width).map(|at| letter(number >> (at * LETTER))));
-        }
-        String::from_utf8(letters)
+        Ok(references)
     }
 }
 
-/// Before the references of a list there is how many numbers and how many references it has.
-const HEAD: u64 = 2;
-
-/// A letter has so many bits of a number, the lowest first. Whatever they are, it is text.
-const LETTER: u32 = 7;
-
-fn letter(number: u64) -> u8 {
-    let [lowest, ..] = number.to_le_bytes();
-    lowest & ((1 << LETTER) - 1)
+/// An entry of a list: its id, and its other fields that make a difference.
+struct Entry<'a> {
+    id: Option<Cow<'a, str>>,
+    fields: Option<Map>,
 }
 
-/// The references of one list, in their order.
-#[derive(Clone, Debug)]
-pub(crate) struct List<'a> {
-    /// How many are still to come.
-    left: usize,
-    numbers: Numbers<'a>,
-    /// What they say, and how that is patched.
-    text: &'a str,
-}
+struct EntryReader<'a>(&'a ResourceType);
 
-impl<'a> List<'a> {
-    /// The list at a position of those that were written.
-    pub(super) fn at(position: usize, written: &'a str, text: &'a str) -> Self {
-        // Nobody is to take a list for empty that is not there: of this one there is something to come, and never does.
-        let lost = (1, Numbers { width: 1, letters: &[] });
-        let (left, numbers) = Numbers::of(written, position).unwrap_or(lost);
-        Self { left, numbers, text }
-    }
+impl<'de> DeserializeSeed<'de> for EntryReader<'_> {
+    type Value = Entry<'de>;
 
-    fn text(&mut self) -> Option<&'a str> {
-        self.text.get(self.numbers.size()?..self.numbers.size()?)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
     }
 }
 
-impl<'a> Iterator for List<'a> {
-    type Item = (Place, Beside<'a>);
+impl<'de> Visitor<'de> for EntryReader<'_> {
+    type Value = Entry<'de>;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let mut beside = Beside { enabled: true, fields: None, patches: None };
-        let number = self.numbers.next()?;
-        if number & SAID != 0 {
-            beside.enabled = self.numbers.next()? != 0;
-            beside.fields = Some(self.text()?);
-        }
-        if number & PATCHED != 0 {
-            beside.patches = Some(self.text()?);
-        }
-        Some((Place::try_from(number >> BITS).ok()?, beside))
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reference, which is an object")
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl ExactSizeIterator for List<'_> {}
-
-/// Numbers as they were written, one after the other.
-#[derive(Clone, Debug)]
-struct Numbers<'a> {
-    width: usize,
-    letters: &'a [u8],
-}
-
-impl<'a> Numbers<'a> {
-    /// How many references the list at a position has, and their numbers.
-    fn of(written: &'a str, position: usize) -> Option<(usize, Self)> {
-        let (width, letters) = written.as_bytes().split_first()?;
-        let mut numbers = Self { width: usize::from(*width), letters };
-        for _ in 0..position {
-            let length = numbers.clone().size()?;
-            numbers.letters = numbers.letters.get(length * numbers.width..)?;
-        }
-        numbers.next()?;
-        Some((numbers.size()?, numbers))
-    }
-
-    fn size(&mut self) -> Option<usize> {
-        usize::try_from(self.next()?).ok()
-    }
-}
-
-impl Iterator for Numbers<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let (number, letters) = self.letters.split_at_checked(self.width)?;
-        self.letters = letters;
-        Some(match number {
-            // Most numbers have two; a poll reads some for each input.
-            [low, high] => u64::from(*low) | u64::from(*high) << LETTER,
-            letters => letters.iter().rev().fold(0, |number, letter| number << LETTER | u64::from(*letter)),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use proptest::{collection::vec, option, prelude::*};
-
-    use super::*;
-
-    fn reference(text: usize) -> impl Strategy<Value = Reference> {
-        let range = move || (0..=text, 0..=text).prop_map(|(one, other)| one.min(other)..one.max(other));
-        let place = prop_oneof![0..100_u32, any::<u32>()];
-        (place, option::of((any::<bool>(), range())), option::of(range()))
-            .prop_map(|(place, said, patched)| Reference { place, said, patched })
-    }
-
-    proptest! {
-        #[test]
-        fn lists_are_read_as_they_were_written(
-            (length, lists) in prop_oneof![Just(9), Just(20_000)].prop_flat_map(|length| (
-                Just(length),
-                vec(vec(reference(length), 0..9), 0..5),
-            )),
-        ) {
-            let text: String = (b'a'..=b'z').cycle().take(length).map(char::from).collect();
-            let mut written = Written::with_capacity(0);
-            for list in &lists {
-                written.begin();
-                for reference in list {
-                    written.push(reference.clone());
-                }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entry = Entry { id: None, fields: None };
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "id" {
+                entry.id = Some(map.next_value::<Name<'_>>()?.0);
+                continue;
             }
-            let written = written.into_text().unwrap();
-            for (position, list) in lists.iter().enumerate() {
-                let read = List::at(position, &written, &text);
-                prop_assert_eq!(read.len(), list.len());
-                prop_assert_eq!(read.clone().count(), list.len());
-                for (reference, (place, beside)) in list.iter().zip(read) {
-                    let (enabled, said) = reference.said.clone().unzip();
-                    prop_assert_eq!(place, reference.place);
-                    prop_assert_eq!(beside.enabled, enabled.unwrap_or(true));
-                    prop_assert_eq!(beside.fields, said.map(|said| &text[said]));
-                    prop_assert_eq!(beside.patches, reference.patched.clone().map(|patched| &text[patched]));
+            let value: Value = map.next_value()?;
+            // A null sets nothing, and takes back what the same field set before it. A default makes no difference.
+            if value.is_null() {
+                if let Some(fields) = &mut entry.fields {
+                    fields.shift_remove(&*name);
                 }
+            } else if !self.0.is_default(&name, &value) {
+                entry.fields.get_or_insert_default().insert(name.into_owned(), value);
             }
-            let none = List::at(lists.len(), &written, &text);
-            prop_assert_eq!((none.len(), none.count()), (1, 0), "what is not there is not empty");
         }
+        Ok(entry)
     }
 }

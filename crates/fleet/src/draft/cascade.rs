@@ -1,7 +1,7 @@
-//! Who refers to a definition, at a point of a draft, and how they let go of it.
+//! The referrers of a definition, at a point of a draft, and the removal of their references.
 //!
-//! A batch may delete a whole catalogue. So who depends on whom in the snapshot is found once for all deletes, and what each
-//! of them looks for in the documents that the draft writes counts as work.
+//! A batch may delete a whole catalogue. So the dependants in the snapshot are found once for all deletes, and what each delete
+//! searches in the documents that the draft writes counts as work.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use crate::catalogue::Catalogue;
 pub(super) type Dependants<'a> = HashMap<&'a str, Vec<&'a Id>, RandomState>;
 
 impl Draft<'_> {
-    /// Makes sure that nobody refers to a definition any more: takes the references away, or refuses.
+    /// Makes sure that no document refers to a definition any more: removes the references, or refuses.
     pub(super) fn release(&mut self, ty: &ResourceType, id: &Id, cascade: bool) -> Result<(), EditError> {
         let Some(clusters) = self.fleet.registry().by_kind(ResourceType::CLUSTER) else { return Ok(()) };
         self.close_all()?;
@@ -25,7 +25,7 @@ impl Draft<'_> {
             known.extend(self.fleet.patching(id.as_str()).map(|cluster| cluster.id().clone()));
         }
         for cluster in self.candidates(clusters, known, id)? {
-            // Whom an answer does not name is not looked for.
+            // The error names only the first of them.
             if by.len() > COUNTED_ERRORS && !cascade {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What operators do most: give a cluster something, take it away, patch it, bring it back. Each touches its own part
+//! What operators do most: assign a definition to a cluster, unassign it, patch it, restore it. Each touches its own part
 //! of the cluster's document, so that two tools never rewrite one list.
 
 use model::{Body, FieldError, Id, Kind, Map, Op, Patch, ResourceType, Value, limits::Size};
@@ -13,7 +13,7 @@ impl<'a> Draft<'a> {
         clusters.ok_or_else(|| FieldError::new("", "type", "there is no cluster type").into())
     }
 
-    /// Changes the fields of a cluster; the change says whether what it is about was there.
+    /// Changes the fields of a cluster; the change returns whether what it is about was there.
     fn edit_cluster(
         &mut self,
         cluster: &Id,
@@ -33,9 +33,9 @@ impl<'a> Draft<'a> {
         )
     }
 
-    /// Lets a cluster refer to a definition, or changes what it says about it.
+    /// Adds a cluster's reference to a definition, or replaces it.
     pub fn assign(&mut self, cluster: &Id, ty: &ResourceType, id: &Id, mut reference: Map) -> Result<(), EditError> {
-        if reference.shift_remove("id").is_some_and(|said| said != id.as_str()) {
+        if reference.shift_remove("id").is_some_and(|given| given != id.as_str()) {
             return Err(FieldError::new("/id", "id", "the reference's id is not the path's").into());
         }
         let mut item = Map::new();

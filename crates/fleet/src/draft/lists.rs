@@ -1,7 +1,7 @@
-//! A patch that does not say how it treats lists must not shorten one.
+//! A patch that does not define how it treats lists must not shorten one.
 //!
 //! Of one body, a merge patch leaves a cluster with the references in the body alone, and a strategic merge patch with all that
-//! it had before too. `application/json` says neither, so what would take references away in that form is refused.
+//! it had before too. `application/json` means neither, so a patch in that form that would remove references is refused.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl Draft<'_> {
         let lists: Vec<_> = registry.definitions().map(|it| &*it.list).filter(|it| fields.get(it).is_some()).collect();
         // Most patches are about something else, and the documents need not be read.
         let ids = if ty.is_cluster() && !lists.is_empty() { ids } else { &[] };
-        // What breaks rules of its own is told so by the review.
+        // The review reports the rules that a document breaks by itself.
         let is_broken = |id: &Id| {
             let edit = self.edits.get(&(ty.kind.clone(), id.clone()));
             edit.and_then(|edit| edit.broken.as_ref()).is_some_and(|broken| !broken.is_empty())

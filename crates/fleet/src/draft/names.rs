@@ -1,6 +1,6 @@
-//! A DNS name changes hands only on purpose.
+//! A DNS name moves from one cluster to another only on purpose.
 //!
-//! Whatever an edit says, a cluster keeps the names that it has answered to: a renamed cluster goes on answering to its old
+//! Whatever an edit contains, a cluster keeps the names that it has answered to: a renamed cluster goes on answering to its old
 //! name, since it may still poll there. The list `former_dns` is the server's. An edit that leaves it out keeps it, and an
 //! edit cannot add a name to it; only a document that is created brings its own, as an import does. Only
 //! [`Draft::release_dns`] takes a name off the list, and writes down what a poller under it has.
@@ -24,7 +24,7 @@ const MOST_RELEASED: usize = 64;
 impl Draft<'_> {
     /// Completes the names in the new fields of a cluster with those that it has; refuses names that it does not have.
     pub(super) fn keep_names(&self, ty: &ResourceType, id: &Id, fields: &mut Map) -> Result<(), EditError> {
-        let given = Names::read(fields);
+        let given = DnsNames::read(fields);
         if self.has_one_name(ty, id, &given) {
             return Ok(());
         }
@@ -48,18 +48,18 @@ impl Draft<'_> {
         if fields == before { op } else { Op::Put(Body::from_fields(&fields)) }
     }
 
-    /// Lets go of a former DNS name of a cluster: whoever still polls under it gets 404, and another cluster may take it.
+    /// Releases a former DNS name of a cluster: a poll under it gets 404 from then on, and another cluster may take it.
     pub fn release_dns(&mut self, cluster: &Id, name: &str) -> Result<(), EditError> {
         let clusters = self.clusters()?;
         let mut fields = self.fields(clusters, cluster)?;
-        let mut names = Names::read(&fields);
+        let mut names = DnsNames::read(&fields);
         let is_present = names.dns.as_deref().is_some_and(|dns| is_same(dns, name));
         if is_present || !holds(names.former.iter().map(String::as_str), name) {
             let missing = Id::parse(name).map_err(|error| FieldError::new("", "former-dns", error.to_string()))?;
             return Err(EditError::NotFound { kind: Kind::from(FORMER), id: missing });
         }
         names.former.retain(|former| !is_same(former, name));
-        // Under a name that another cluster answers to, everybody has what that one answers.
+        // Pollers under a name that another cluster answers to have what that cluster answers.
         let is_taken = |name: &str| self.fleet.claims(&dns_spelling(name)).any(|other| other.id() != cluster);
         names.released.retain(|entry| released_name(entry).is_none_or(|name| !is_taken(name)));
         if names.released.len() >= MOST_RELEASED {
@@ -80,7 +80,7 @@ impl Draft<'_> {
 
     /// Whether a cluster has always had the one name that it is given: then there is nothing to keep, and the document that it
     /// has need not be read.
-    fn has_one_name(&self, ty: &ResourceType, id: &Id, given: &Names) -> bool {
+    fn has_one_name(&self, ty: &ResourceType, id: &Id, given: &DnsNames) -> bool {
         let key = (ty.kind.clone(), id.clone());
         let is_edited = self.edits.contains_key(&key) || self.open.contains_key(&key);
         let cluster = self.fleet.cluster(id).filter(|cluster| !is_edited && cluster.has_one_name());
@@ -91,21 +91,21 @@ impl Draft<'_> {
     }
 
     /// The names of a cluster at this point of the draft, also of a decommissioned one.
-    fn known(&self, ty: &ResourceType, id: &Id) -> Option<Names> {
+    fn known(&self, ty: &ResourceType, id: &Id) -> Option<DnsNames> {
         let op = self.op(ty, id)?;
-        Some(Names::read(&op.body()?.fields().ok()?))
+        Some(DnsNames::read(&op.body()?.fields().ok()?))
     }
 }
 
 /// The names in a cluster document, as they are written there.
-pub(super) struct Names {
+pub(super) struct DnsNames {
     dns: Option<String>,
     former: Vec<String>,
     /// With what is remembered of each.
     released: Vec<Value>,
 }
 
-impl Names {
+impl DnsNames {
     pub(super) fn read(fields: &Map) -> Self {
         // What is no name is refused by the schema.
         let list = |field: &str| fields.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -168,7 +168,7 @@ impl Names {
         if errors.is_empty() { Ok(()) } else { Err(EditError::Invalid(errors)) }
     }
 
-    /// Gives the new fields of the cluster its names; says how many are former ones then.
+    /// Adds the cluster's names to its new fields; returns how many of them are former names.
     fn put_into(&self, fields: &mut Map) -> usize {
         let new = Self::read(fields);
         let is_new = |name: &str| new.dns.as_ref().is_some_and(|dns| is_same(dns, name));

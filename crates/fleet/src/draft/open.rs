@@ -8,14 +8,14 @@ use std::mem;
 
 use model::{FieldError, Id, Map, ResourceType, read_fields};
 
-use super::{Draft, EditError, names::Names, unreadable, with_id};
+use super::{Draft, EditError, names::DnsNames, unreadable, with_id};
 
 /// Bytes of all open documents together, as text. Parsed, a document can take many times as much.
 const OPEN_BYTES: usize = 2 * 1024 * 1024;
 
 /// A document that is being edited.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenDocument {
     pub(super) fields: Map,
     /// Bytes of its text when it was opened, and of what was written to it since.
     bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Open {
 /// What an edit of an open document costs.
 #[derive(Clone, Copy)]
 pub(super) enum Cost {
-    /// A look at the items of its lists, each of which has eight bytes or more.
+    /// The items of its lists are compared, each of which has eight bytes or more.
     Items,
     /// All of it.
     Document,
@@ -41,7 +41,7 @@ impl Draft<'_> {
         change: impl FnOnce(&mut Map) -> Result<(), EditError>,
     ) -> Result<(), EditError> {
         let mut open = self.take_open(ty, id)?;
-        let names = ty.is_cluster().then(|| Names::read(&open.fields));
+        let names = ty.is_cluster().then(|| DnsNames::read(&open.fields));
         let changed = change(&mut open.fields);
         if changed.is_ok() {
             // What makes another document of it is refused, and so is the whole draft: the fields are not needed any more.
@@ -49,7 +49,7 @@ impl Draft<'_> {
             if let Some(known) = names {
                 known.keep_in(ty, id, &mut fields)?;
             }
-            open = Open { fields, bytes: open.bytes + growth };
+            open = OpenDocument { fields, bytes: open.bytes + growth };
         }
         let work = match cost {
             Cost::Items => growth + open.bytes / 8,
@@ -65,18 +65,18 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn take_open(&mut self, ty: &ResourceType, id: &Id) -> Result<Open, EditError> {
+    fn take_open(&mut self, ty: &ResourceType, id: &Id) -> Result<OpenDocument, EditError> {
         if let Some(open) = self.forget_open(ty, id) {
             return Ok(open);
         }
         let body = self.in_force(ty, id)?;
         let text = body.text();
         let fields = read_fields(&text).map_err(|error| unreadable(ty, id, &error))?;
-        Ok(Open { fields, bytes: text.len() })
+        Ok(OpenDocument { fields, bytes: text.len() })
     }
 
     /// What was edited of a document is taken away, because it is edited further or replaced as a whole.
-    pub(super) fn forget_open(&mut self, ty: &ResourceType, id: &Id) -> Option<Open> {
+    pub(super) fn forget_open(&mut self, ty: &ResourceType, id: &Id) -> Option<OpenDocument> {
         let open = self.open.remove(&(ty.kind.clone(), id.clone()))?;
         self.open_bytes -= open.bytes;
         Some(open)

@@ -11,7 +11,7 @@ use std::{
 
 use model::{Id, ResourceType};
 
-use super::{Answering, Rendered, inputs, unanswered};
+use super::{Rendered, ServedType, inputs, unanswered};
 use crate::{
     Cluster, Snapshot,
     cluster::{InputsByPath, Released, UNKNOWN},
@@ -24,7 +24,7 @@ pub(crate) struct PreviousOwner<'a> {
     released: Option<&'a Released>,
 }
 
-/// Who answered to the names that a cluster would newly answer to.
+/// The clusters that answered to the names that a cluster would newly answer to.
 pub(crate) fn previous_owners<'a>(before: &'a Snapshot, after: &Snapshot, id: &Id) -> Vec<PreviousOwner<'a>> {
     let mut owners = Vec::new();
     let known = before.cluster(id);
@@ -36,7 +36,7 @@ pub(crate) fn previous_owners<'a>(before: &'a Snapshot, after: &Snapshot, id: &I
         }
         // Released: a poller under this name still has what it got from the last cluster that answered there.
         for cluster in before.released_by(name).filter_map(|id| before.cluster(id)) {
-            let released = cluster.released_dns().filter(|released| *released.name == *name);
+            let released = cluster.released_dns().filter(|released| *released.name == **name);
             owners.extend(released.map(|released| PreviousOwner { cluster, released: Some(released) }));
         }
     }
@@ -54,12 +54,12 @@ impl PreviousOwner<'_> {
     }
 
     /// What pollers under the name lose on one path when another cluster, or this one again, answers them there.
-    pub(crate) fn lost(&self, before: Answering<'_>, after: Answering<'_>, taker: &Id) -> BTreeSet<Id> {
+    pub(crate) fn lost(&self, before: ServedType<'_>, after: ServedType<'_>, taker: &Id) -> BTreeSet<Id> {
         let ((_, known_ty), (_, ty)) = (before, after);
         let is = inputs(after, taker);
-        let rendered = |id: &Id| is.get(id).map_or(Rendered::Nothing, |input| Rendered::of(ty, input));
+        let rendered = |id: &Id| is.get(id).map_or(Rendered::Nothing, |input| Rendered::from_input(ty, input));
         let own = inputs(before, self.id()).into_iter().filter(|(id, known)| {
-            let was = Rendered::of(known_ty, known);
+            let was = Rendered::from_input(known_ty, known);
             was != Rendered::Nothing && was != rendered(id)
         });
         let refused = unanswered(before, self.id()).into_iter().filter(|id| !is.contains_key(id));
@@ -67,7 +67,7 @@ impl PreviousOwner<'_> {
         let Some(remembered) = self.released.and_then(|released| released.inputs.as_ref()) else {
             return of_its_answer;
         };
-        // What it was given since the release, nobody under the name has.
+        // No poller under the name has what the cluster was given since the release.
         let had = paths(before.0, known_ty).filter_map(|path| remembered.get(path)).flatten();
         let is_lost = |id: &Id, was: &str| match was {
             UNKNOWN => true,
@@ -78,15 +78,15 @@ impl PreviousOwner<'_> {
 }
 
 /// A released name of which a change forgets what its pollers have: it purges the cluster, whether or not it creates it again.
-pub(crate) struct Forgotten {
+pub(crate) struct ForgottenName {
     pub(crate) inputs: BTreeMap<String, BTreeSet<Id>>,
     /// Whether the cluster had `deletion_protection` when it released the name.
     pub(crate) was_protected: bool,
 }
 
 /// What pollers under the released names of a cluster have, where the cluster does not remember it after a change. No later plan
-/// knows of it, so this one has to count it. Whoever polls under a name that a cluster answers has what that one answers.
-pub(crate) fn forgotten(before: &Snapshot, after: &Snapshot, id: &Id) -> Vec<Forgotten> {
+/// knows of it, so this one has to count it. A poller under a name that a cluster answers has what that cluster answers.
+pub(crate) fn forgotten(before: &Snapshot, after: &Snapshot, id: &Id) -> Vec<ForgottenName> {
     let released = before.cluster(id).into_iter().flat_map(Cluster::released_dns);
     let is_remembered = |name: &str| {
         let mut kept = after.cluster(id).into_iter().flat_map(Cluster::released_dns);
@@ -97,7 +97,7 @@ pub(crate) fn forgotten(before: &Snapshot, after: &Snapshot, id: &Id) -> Vec<For
     let remembered = unanswered.filter_map(|released| {
         let ids = |(path, ids): (&String, &BTreeMap<Id, String>)| (path.clone(), ids.keys().cloned().collect());
         let inputs = released.inputs.as_ref()?.iter().map(ids).collect();
-        Some(Forgotten { inputs, was_protected: released.protected })
+        Some(ForgottenName { inputs, was_protected: released.protected })
     });
     remembered.collect()
 }
@@ -107,12 +107,12 @@ fn paths<'a>(fleet: &'a Snapshot, ty: &'a ResourceType) -> impl Iterator<Item = 
     iter::once(&*ty.path).chain(fleet.types().former_paths(&ty.kind))
 }
 
-/// What whoever polls under a name of a cluster has of it, by path: what it is answered or, where that is refused, all that
-/// it refers to.
+/// What pollers under a name of a cluster have of it, by path: what is answered or, where that is refused, all that the cluster
+/// refers to.
 pub(crate) fn held_by_pollers(fleet: &Snapshot, id: &Id) -> InputsByPath {
     let of_type = |ty: &ResourceType| -> BTreeMap<Id, String> {
         let answered = inputs((fleet, ty), id).into_iter();
-        let answered = answered.map(|(id, input)| (id, Rendered::of(ty, &input)));
+        let answered = answered.map(|(id, input)| (id, Rendered::from_input(ty, &input)));
         let answered = answered.filter(|(_, rendered)| *rendered != Rendered::Nothing);
         let answered = answered.map(|(id, rendered)| (id, rendered.name(ty)));
         let refused = unanswered((fleet, ty), id).into_iter().map(|id| (id, UNKNOWN.to_owned()));

@@ -1,6 +1,6 @@
 //! The rules, checked on one document of a snapshot.
 //!
-//! Each check either counts or makes texts, depending on who collects its findings. Counting makes no text: a start counts the
+//! Each check either counts or writes texts, depending on where its findings go. Counting makes no text: a start counts the
 //! problems of every document, and a change those of the documents that it touches.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use model::{Document, ResourceType, TypeRecord, Value, yaml};
 use super::{Counts, Problem, Rule};
 use crate::{
     Cluster, Definition, Snapshot,
-    cluster::{Beside, Patches, no_variables},
+    cluster::{Patches, no_variables},
     order::Delivery,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn of(document: &'a Document) -> Self {
+    pub(crate) fn for_document(document: &'a Document) -> Self {
         Self { document, problems: Vec::new() }
     }
 }
@@ -56,7 +56,7 @@ impl Findings for Texts<'_> {
 
 #[cfg(test)]
 thread_local! {
-    /// How many documents this thread has checked: tests show by it that a change looks at no others than it touches.
+    /// How many documents this thread has checked: tests show by it that a change checks no others than it touches.
     pub(crate) static CHECKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn check_document(fleet: &Snapshot, document: &Document, findings: &m
                 check_definition(fleet, ty, definition, findings);
             }
         }
-        // How types are recorded is looked at with the types themselves.
+        // The records of types are checked with the types themselves.
         None if document.kind.as_str() == TypeRecord::KIND => {}
         None => findings.add(Rule::UnknownKind, || {
             (String::new(), format!("no resource type declares the kind \"{}\"", document.kind))
@@ -101,14 +101,14 @@ pub(crate) fn check_cluster(fleet: &Snapshot, cluster: &Cluster, findings: &mut 
         findings
             .add(Rule::UnreadList, || (yaml::child("", list), format!("no resource type reads the list \"{list}\"")));
     }
-    for Patches { name: id, refused, .. } in cluster.patches() {
+    for patches @ Patches { name: id, .. } in cluster.patches() {
         let mut patchable = fleet.registry().definitions().filter(|ty| ty.patchable);
         if !patchable.any(|ty| fleet.definition_by_name(ty, id).is_some()) {
             findings.add(Rule::PatchWithoutDefinition, || {
                 (yaml::child("/patches", id), format!("nothing that can be patched is called \"{id}\""))
             });
         }
-        if let Some(error) = refused {
+        if let Err(error) = cluster.members(patches) {
             findings
                 .add(Rule::InvalidPatch, || (yaml::child(&yaml::child("/patches", id), &error.key), error.to_string()));
         }
@@ -117,14 +117,14 @@ pub(crate) fn check_cluster(fleet: &Snapshot, cluster: &Cluster, findings: &mut 
         for other in fleet.claims(dns).filter(|other| other.id() != cluster.id()) {
             let rule = if other.is_live() { Rule::DuplicateDns } else { Rule::TombstoneDns };
             findings.add(rule, || {
-                let field = if dns == cluster.dns() { "/cluster_dns" } else { "/former_dns" };
+                let field = if **dns == *cluster.dns() { "/cluster_dns" } else { "/former_dns" };
                 (field.to_owned(), claim(other, dns))
             });
         }
     }
 }
 
-/// Who else claims a DNS name.
+/// The text about another cluster that claims a DNS name.
 fn claim(other: &Cluster, dns: &str) -> String {
     let holder = other.id();
     match (other.is_live(), other.dns() == dns) {
@@ -139,9 +139,9 @@ fn claim(other: &Cluster, dns: &str) -> String {
 
 /// The list of one type: what it names is there, once, with what it depends on, and patched in a way that it takes.
 fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, findings: &mut impl Findings) {
-    let mut seen = cluster.twice(ty.position).map(|_| BTreeSet::new());
+    let mut seen = cluster.duplicate(ty.position).map(|_| BTreeSet::new());
     let mut enabled = None;
-    for (at, (id, beside, definition)) in fleet.references(cluster, ty).enumerate() {
+    for (at, (id, reference, definition)) in fleet.references(cluster, ty).enumerate() {
         let pointer = || format!("/{}/{at}", ty.list);
         if seen.as_mut().is_some_and(|seen| !seen.insert(id)) {
             findings.add(Rule::DuplicateReference, || (pointer(), format!("\"{id}\" is in the list twice")));
@@ -150,10 +150,10 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             findings.add(Rule::MissingDefinition, || (pointer(), format!("{} \"{id}\" is not defined", ty.kind)));
             continue;
         };
-        if beside.enabled && !definition.depends_on.is_empty() {
-            let enabled = enabled.get_or_insert_with(|| cluster.enabled_places(ty.position));
-            let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_place(on));
-            let is_enabled = |on: &str| find(on).is_some_and(|place| enabled.binary_search(&place).is_ok());
+        if reference.enabled && !definition.depends_on.is_empty() {
+            let enabled = enabled.get_or_insert_with(|| cluster.enabled_slots(ty.position));
+            let find = |on: &str| fleet.catalogue(ty).and_then(|catalogue| catalogue.find_slot(on));
+            let is_enabled = |on: &str| find(on).is_some_and(|slot| enabled.binary_search(&slot).is_ok());
             for on in definition.depends_on.iter().map(|on| &*on.id).filter(|on| !is_enabled(on)) {
                 findings.add(Rule::DependencyNotAssigned, || {
                     (pointer(), format!("\"{id}\" depends on \"{on}\", which this cluster has not enabled"))
@@ -161,18 +161,17 @@ fn check_references(fleet: &Snapshot, cluster: &Cluster, ty: &ResourceType, find
             }
         }
         if definition.delivery == Delivery::Kustomization
-            && beside.patches.is_some()
-            && let Some(patches) = cluster.patches_of(id.as_str()).filter(|patches| patches.not_variables > 0)
+            && let Some(patches) = cluster.patches_for(reference).filter(|patches| patches.not_variables > 0)
         {
-            findings.add_all(Rule::InvalidVariable, patches.not_variables, || no_variable_texts(id.as_str(), beside));
+            findings.add_all(Rule::InvalidVariable, patches.not_variables, || no_variable_texts(cluster, patches));
         }
     }
 }
 
 /// The keys of a component's patches that are no variables, each with a sentence.
-fn no_variable_texts(id: &str, beside: Beside<'_>) -> Vec<Text> {
-    let patched = yaml::child("/patches", id);
-    let members = beside.patches.unwrap_or_default().trim_start_matches(',');
+fn no_variable_texts(cluster: &Cluster, patches: &Patches) -> Vec<Text> {
+    let patched = yaml::child("/patches", &patches.name);
+    let members = cluster.members(patches).unwrap_or_default().trim_start_matches(',');
     let read: Value = match serde_json::from_str(&format!("{{{members}}}")) {
         Ok(read) => read,
         Err(error) => return vec![(patched, format!("the patches cannot be read: {error}"))],

@@ -1,6 +1,6 @@
 //! How many problems a snapshot has: by document and rule, and in all by rule.
 //!
-//! Both are brought up to date with every change, so that to count the problems of a fleet costs nothing when somebody asks.
+//! Both are brought up to date with every change, so that a request for the number of problems costs nothing.
 
 use imbl::{OrdMap, ordmap::DiffItem};
 use model::{Id, Kind};
@@ -14,7 +14,7 @@ const RULES: usize = Rule::ALL.len();
 pub(crate) struct Counts([u32; RULES]);
 
 impl Counts {
-    pub(crate) fn of(&self, rule: Rule) -> u32 {
+    pub(crate) fn count(&self, rule: Rule) -> u32 {
         self.0[rule as usize]
     }
 
@@ -30,7 +30,7 @@ impl Counts {
     /// How many problems these are, of one rule or of all.
     pub(super) fn sum(&self, rule: Option<Rule>) -> u64 {
         match rule {
-            Some(rule) => self.of(rule).into(),
+            Some(rule) => self.count(rule).into(),
             None => self.0.iter().copied().map(u64::from).sum(),
         }
     }

@@ -1,7 +1,7 @@
-//! What is asked about the problems of a snapshot: all of them, a page of some, those of one document, and what has become more
+//! Queries about the problems of a snapshot: all of them, a page of some, those of one document, and what has become more
 //! since another snapshot.
 //!
-//! Texts are made for what is answered, and for nothing else.
+//! Texts are written only for what is answered.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use model::{Id, Kind, excerpt::sentence};
 use super::{Counts, Problem, ProblemIndex, Rule, Texts, check_document};
 use crate::Snapshot;
 
-/// Which problems are asked for. What is not set does not restrict them.
+/// Which problems are wanted. A field that is not set does not restrict them.
 #[derive(Clone, Debug, Default)]
 pub struct ProblemFilter {
     /// Those of a rule.
@@ -22,22 +22,22 @@ pub struct ProblemFilter {
 }
 
 impl ProblemFilter {
-    /// Whether a problem is asked for.
+    /// Whether a problem is wanted.
     #[must_use]
     pub fn accepts(&self, problem: &Problem) -> bool {
         self.accepts_rule(problem.rule) && self.accepts_document(&problem.kind, &problem.id)
     }
 
     fn accepts_rule(&self, rule: Rule) -> bool {
-        self.rule.is_none_or(|asked| asked == rule)
+        self.rule.is_none_or(|wanted| wanted == rule)
     }
 
     fn accepts_document(&self, kind: &Kind, id: &Id) -> bool {
-        self.kind.as_ref().is_none_or(|asked| asked == kind) && self.id.as_ref().is_none_or(|asked| asked == id)
+        self.kind.as_ref().is_none_or(|wanted| wanted == kind) && self.id.as_ref().is_none_or(|wanted| wanted == id)
     }
 }
 
-/// Some of the problems that were asked for, and how many there are on all pages.
+/// A page of the problems that were asked for, and how many there are on all pages.
 #[derive(Clone, Debug)]
 pub struct ProblemPage {
     /// On all pages.
@@ -68,11 +68,11 @@ impl Snapshot {
             if count == 0 || !filter.accepts_document(&document.0, &document.1) {
                 continue;
             }
-            let places = page.total..page.total + count;
-            page.total = places.end;
-            if places.start < end && places.end > offset {
+            let positions = page.total..page.total + count;
+            page.total = positions.end;
+            if positions.start < end && positions.end > offset {
                 let problems = self.problems_of(document).into_iter().filter(|it| filter.accepts_rule(it.rule));
-                let numbered = places.zip(problems).filter(|(place, _)| (offset..end).contains(place));
+                let numbered = positions.zip(problems).filter(|(position, _)| (offset..end).contains(position));
                 page.problems.extend(numbered.map(|(_, problem)| problem));
             }
         }
@@ -82,7 +82,7 @@ impl Snapshot {
     /// What is wrong with one document.
     pub(crate) fn problems_of(&self, (kind, id): &(Kind, Id)) -> Vec<Problem> {
         let Some(document) = self.document_of_kind(kind, id) else { return Vec::new() };
-        let mut texts = Texts::of(document);
+        let mut texts = Texts::for_document(document);
         check_document(self, document, &mut texts);
         texts.problems
     }
@@ -102,7 +102,7 @@ impl Snapshot {
         let none = ProblemIndex::default();
         let index = before.map_or(&none, Self::problem_index);
         for (document, counts, was) in self.problem_index().risen_since(index) {
-            let new = |rule: &Rule| counts.of(*rule) > was.of(*rule);
+            let new = |rule: &Rule| counts.count(*rule) > was.count(*rule);
             if wanted.is_empty() {
                 break;
             }
@@ -123,13 +123,13 @@ impl Snapshot {
     }
 }
 
-/// As many examples are told of what has become more.
+/// The most examples of what has become more.
 const EXAMPLES: usize = 3;
 
-/// No example is longer than this, in characters: what a document says may be long.
+/// No example is longer than this, in characters: the content of a document may be long.
 const LONGEST: usize = 300;
 
-/// What is broken more often than before, for a log: as long for a large fleet as for a small one.
+/// What is broken more often than before, for a log line: as long for a large fleet as for a small one.
 #[derive(Clone, Debug)]
 pub struct RisenProblems {
     /// The rules, how often each was broken before, and how often now.

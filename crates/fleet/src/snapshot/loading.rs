@@ -13,93 +13,93 @@ use std::{
 use foldhash::fast::RandomState;
 use imbl::OrdMap;
 use model::{Document, Id, Point, Registry, ResourceType};
-use roaring::RoaringBitmap;
 
-use super::{Names as ByDns, Snapshot, SnapshotError, writing::Touched};
+use super::{DnsIndex, Snapshot, SnapshotError, writing::Touched};
 use crate::{
     Cluster, Polls,
-    cluster::Names,
+    catalogue::Catalogue,
+    cluster::NameIndex,
     cores::{cores, on_all_cores},
     problems::{Counts, check_cluster},
-    slots::{Place, Slots},
+    slots::{Slot, Slots},
 };
 
-/// How many clusters are read by one core before it asks for more.
-const PIECE: usize = 64;
+/// How many clusters a core reads at a time.
+const CHUNK: usize = 64;
 
 impl Snapshot {
-    /// The fleet at a point of the log, from all its documents; from all or not at all.
+    /// The fleet at a point of the change log, from all its documents. If one cannot be read, there is no snapshot.
     pub fn load(
         registry: Arc<Registry>,
         point: Point,
         documents: impl IntoIterator<Item = Document>,
     ) -> Result<Self, SnapshotError> {
-        let (clusters, others) = apart(documents);
+        let (clusters, others) = split(documents);
         let mut clusters = clusters.into_iter();
-        let pieces = iter::from_fn(|| {
-            let piece: Vec<_> = clusters.by_ref().take(PIECE).collect();
-            Some(piece).filter(|piece| !piece.is_empty())
+        let chunks = iter::from_fn(|| {
+            let chunk: Vec<_> = clusters.by_ref().take(CHUNK).collect();
+            Some(chunk).filter(|chunk| !chunk.is_empty())
         });
-        Self::load_pieces(registry, iter::once(others).chain(pieces)).map(|fleet| fleet.at(point))
+        Self::load_chunks(registry, iter::once(others).chain(chunks)).map(|fleet| fleet.at(point))
     }
 
-    /// The same of documents that come in pieces, those of clusters last. Where it is says who knows it.
-    pub fn load_pieces(
+    /// The same from documents that come in chunks, those of clusters last. The caller sets the point of the change log.
+    pub fn load_chunks(
         registry: Arc<Registry>,
-        pieces: impl IntoIterator<Item = Vec<Document>, IntoIter: Send>,
+        chunks: impl IntoIterator<Item = Vec<Document>, IntoIter: Send>,
     ) -> Result<Self, SnapshotError> {
         let mut fleet = Self::empty(registry);
-        let mut pieces = pieces.into_iter();
+        let mut chunks = chunks.into_iter();
         let mut first = Vec::new();
         while first.is_empty()
-            && let Some(piece) = pieces.next()
+            && let Some(chunk) = chunks.next()
         {
-            let (clusters, others) = apart(piece);
+            let (clusters, others) = split(chunk);
             first = clusters;
-            others.into_iter().try_for_each(|document| fleet.put(document, &mut Touched::Known))?;
+            others.into_iter().try_for_each(|document| fleet.put(document, &mut Touched::Unrecorded))?;
         }
-        fleet.enter(iter::once(first).chain(pieces))?;
+        fleet.add_clusters(iter::once(first).chain(chunks))?;
         fleet.examine_all();
         Ok(fleet)
     }
 
-    /// The same, at a point of the log.
+    /// The same, at a point of the change log.
     #[must_use]
     pub fn at(self, point: Point) -> Self {
         Self { point, ..self }
     }
 
-    /// Takes in clusters.
-    fn enter(&mut self, pieces: impl Iterator<Item = Vec<Document>> + Send) -> Result<(), SnapshotError> {
-        let seen = Seen::of(self);
-        let pieces = Mutex::new(pieces.enumerate());
-        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    /// Reads clusters and adds them to the indexes.
+    fn add_clusters(&mut self, chunks: impl Iterator<Item = Vec<Document>> + Send) -> Result<(), SnapshotError> {
+        let defined = Defined(&self.catalogues);
+        let chunks = Mutex::new(chunks.enumerate());
+        let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
         let read = |document: Document| match is_cluster(&document)
-            .then(|| Cluster::read(&document, &self.registry, &mut &seen, Polls::new(self.catalogues.len())))
+            .then(|| Cluster::read(&document, &self.registry, &mut { defined }, Polls::new(self.catalogues.len())))
         {
             Some(Ok(cluster)) => Ok(cluster),
             _ => Err(document),
         };
-        let mut index = Index::of(self.catalogues.len());
+        let mut index = Index::with_types(self.catalogues.len());
         thread::scope(|scope| {
-            let (send, pieces) = mpsc::channel();
+            let (send, chunks) = mpsc::channel();
             for _ in 0..cores() {
                 let send = send.clone();
                 scope.spawn(move || {
-                    while let Some((at, piece)) = next() {
-                        let piece: Vec<_> = piece.into_iter().map(read).collect();
-                        // Whoever takes them is there until all are read.
-                        let _ = send.send((at, piece));
+                    while let Some((at, chunk)) = next() {
+                        let chunk: Vec<_> = chunk.into_iter().map(read).collect();
+                        // The receiver is there until all are read.
+                        let _ = send.send((at, chunk));
                     }
                 });
             }
             drop(send);
             let (mut early, mut turn) = (BTreeMap::new(), 0);
-            for (at, piece) in pieces {
-                early.insert(at, piece);
-                while let Some(piece) = early.remove(&turn) {
-                    for cluster in piece {
-                        index.enter(cluster);
+            for (at, chunk) in chunks {
+                early.insert(at, chunk);
+                while let Some(chunk) = early.remove(&turn) {
+                    for cluster in chunk {
+                        index.add(cluster);
                     }
                     turn += 1;
                 }
@@ -111,14 +111,15 @@ impl Snapshot {
             self.note_released(None, Some(cluster));
         }
         for (catalogue, holders) in self.catalogues.iter_mut().zip(holders) {
-            for (definition, places) in (0..).zip(holders) {
-                catalogue.hold_all(definition, set(&places));
+            for (definition, slots) in (0..).zip(holders) {
+                catalogue.hold_all(definition, slots.into_iter().collect());
             }
         }
-        self.patching = patching.into_iter().map(|(name, places)| (name, Arc::new(set(&places)))).collect();
-        // What names something that is not defined, or cannot be read; and before that, what is no cluster and came late.
-        let (clusters, others) = apart(waiting);
-        others.into_iter().chain(clusters).try_for_each(|document| self.put(document, &mut Touched::Known))
+        self.patching =
+            patching.into_iter().map(|(name, slots)| (name, Arc::new(slots.into_iter().collect()))).collect();
+        // Clusters that refer to what is not defined, or that cannot be read; and before them, other documents that came late.
+        let (clusters, others) = split(waiting);
+        others.into_iter().chain(clusters).try_for_each(|document| self.put(document, &mut Touched::Unrecorded))
     }
 
     /// Counts the problems of all documents.
@@ -138,7 +139,7 @@ impl Snapshot {
 }
 
 /// Clusters, and all else.
-fn apart(documents: impl IntoIterator<Item = Document>) -> (Vec<Document>, Vec<Document>) {
+fn split(documents: impl IntoIterator<Item = Document>) -> (Vec<Document>, Vec<Document>) {
     documents.into_iter().partition(is_cluster)
 }
 
@@ -146,14 +147,14 @@ fn is_cluster(document: &Document) -> bool {
     document.kind.as_str() == ResourceType::CLUSTER
 }
 
-/// The indexes of clusters, in the making.
+/// The indexes of clusters, while a fleet is loaded.
 struct Index {
     clusters: Slots<Cluster>,
-    by_id: OrdMap<Id, Place>,
-    by_dns: ByDns,
-    /// Who refers to what, by the type's position and the definition's place.
-    holders: Vec<Vec<Vec<Place>>>,
-    patching: HashMap<Arc<str>, Vec<Place>, RandomState>,
+    by_id: OrdMap<Id, Slot>,
+    by_dns: DnsIndex,
+    /// The clusters that refer to each definition, by the type's position and the definition's slot.
+    holders: Vec<Vec<Vec<Slot>>>,
+    patching: HashMap<Arc<str>, Vec<Slot>, RandomState>,
     /// Clusters that have, or had, more than one name.
     renamed: Vec<Cluster>,
     /// What has to be read once everything else is there.
@@ -161,11 +162,11 @@ struct Index {
 }
 
 impl Index {
-    fn of(types: usize) -> Self {
+    fn with_types(types: usize) -> Self {
         Self {
             clusters: Slots::default(),
             by_id: OrdMap::new(),
-            by_dns: ByDns::default(),
+            by_dns: DnsIndex::default(),
             holders: vec![Vec::new(); types],
             patching: HashMap::default(),
             renamed: Vec::new(),
@@ -173,7 +174,7 @@ impl Index {
         }
     }
 
-    fn enter(&mut self, cluster: Result<Cluster, Document>) {
+    fn add(&mut self, cluster: Result<Cluster, Document>) {
         let cluster = match cluster {
             Ok(cluster) if !self.by_id.contains_key(cluster.id()) => cluster,
             Ok(cluster) => return self.waiting.push(cluster.document.clone()),
@@ -182,69 +183,44 @@ impl Index {
         if !cluster.has_one_name() {
             self.renamed.push(cluster.clone());
         }
-        let place = self.clusters.insert(cluster.clone());
-        self.by_id.insert(cluster.id().clone(), place);
+        let slot = self.clusters.insert(cluster.clone());
+        self.by_id.insert(cluster.id().clone(), slot);
         for dns in cluster.dns_names() {
             self.by_dns.claim(dns, cluster.id(), Some(&cluster));
         }
         for (position, holders) in self.holders.iter_mut().enumerate() {
-            for definition in cluster.places(position) {
+            for definition in cluster.slots(position) {
                 let at = definition as usize;
                 holders.resize_with(holders.len().max(at + 1), Vec::new);
                 // Twice in one list is once.
-                if holders[at].last() != Some(&place) {
-                    holders[at].push(place);
+                if holders[at].last() != Some(&slot) {
+                    holders[at].push(slot);
                 }
             }
         }
         for patches in cluster.patches() {
             match self.patching.get_mut(&patches.name) {
-                Some(places) => places.push(place),
-                None => drop(self.patching.insert(patches.name.clone(), vec![place])),
+                Some(slots) => slots.push(slot),
+                None => drop(self.patching.insert(patches.name.clone(), vec![slot])),
             }
         }
     }
 }
 
-/// A set of places.
-fn set(places: &[Place]) -> RoaringBitmap {
-    // Where many are in the set it is made of its bits, which is less work than to put in one after the other.
-    let bytes = places.iter().max().map_or(0, |last| *last as usize / 8 + 1);
-    if bytes > 4 * places.len() {
-        return places.iter().copied().collect();
-    }
-    let mut bits = vec![0_u8; bytes];
-    for place in places {
-        bits[*place as usize / 8] |= 1 << (place % 8);
-    }
-    RoaringBitmap::from_lsb0_bytes(0, &bits)
-}
+/// The definitions that there are. An id that is not defined has no slot here: while clusters change, it could lose it.
+#[derive(Clone, Copy)]
+pub(super) struct Defined<'a>(pub(super) &'a [Catalogue]);
 
-/// The definitions that there are, by name. What is not defined has no place here: while clusters change, it could lose it.
-pub(super) struct Seen<'a> {
-    /// By the type's position.
-    places: Vec<HashMap<&'a str, (&'a Id, Place), RandomState>>,
-}
-
-impl<'a> Seen<'a> {
-    pub(super) fn of(fleet: &'a Snapshot) -> Self {
-        let places = |(id, place): (&'a Id, Place)| (id.as_str(), (id, place));
-        Self { places: fleet.catalogues.iter().map(|catalogue| catalogue.places().map(places).collect()).collect() }
-    }
-}
-
-impl Names for &Seen<'_> {
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
+impl NameIndex for Defined<'_> {
+    fn slot(&mut self, ty: &ResourceType, id: &str) -> Result<Slot, String> {
+        let catalogue = &self.0[ty.position];
+        let slot = catalogue.find_slot(id).filter(|slot| catalogue.definition_at(*slot).is_some());
         // The cluster is read again by itself.
-        self.find(ty, id).ok_or_else(|| "it is not defined".to_owned())
+        slot.ok_or_else(|| "it is not defined".to_owned())
     }
 
-    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
-        self.places.get(ty.position)?.get(id).map(|(_, place)| *place)
-    }
-
-    fn patched(&mut self, name: &str) -> Arc<str> {
-        let found = self.places.iter().find_map(|places| places.get(name));
-        found.map_or_else(|| name.into(), |(id, _)| id.shared())
+    fn shared_name(&mut self, name: &str) -> Arc<str> {
+        let found = self.0.iter().find_map(|catalogue| catalogue.find(name));
+        found.map_or_else(|| name.into(), |entry| entry.id.shared())
     }
 }

@@ -1,30 +1,30 @@
-//! How a snapshot comes to be of another one and a change.
+//! How a change makes the next snapshot of one.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use model::{Change, Document, Id, Kind, ResourceType, State, TypeRecord};
 use roaring::RoaringBitmap;
 
-use super::{Snapshot, SnapshotError, loading::Seen};
+use super::{Snapshot, SnapshotError, loading::Defined};
 use crate::{
     Cluster, Definition, Polls,
     catalogue::{Catalogue, Version, note},
-    cluster::{Names, Patches},
-    cores::{FEW, beside_polls},
+    cluster::{NameIndex, Patches},
+    cores::{FEW, on_spare_cores},
     problems::{Counts, check_document},
-    slots::Place,
+    slots::Slot,
 };
 
 /// The documents that may have other problems than before.
 pub(super) enum Touched {
-    /// That is known without being told.
-    Known,
+    /// Not recorded: all documents are examined afterwards.
+    Unrecorded,
     /// These, and all definitions of types, by their positions, in which one came, went or depends on others than before.
-    These { keys: Keys, reordered: BTreeSet<usize> },
+    These { keys: DocumentKeys, reordered: BTreeSet<usize> },
 }
 
 /// Names of documents.
-pub(crate) type Keys = BTreeSet<(Kind, Id)>;
+pub(crate) type DocumentKeys = BTreeSet<(Kind, Id)>;
 
 impl Touched {
     fn document(&mut self, kind: &Kind, id: &Id) {
@@ -45,7 +45,7 @@ impl Touched {
         }
     }
 
-    /// Clusters beside one that is told by itself.
+    /// Clusters other than the one of an id.
     fn others<'a>(&mut self, id: &Id, clusters: impl Iterator<Item = &'a Cluster>) {
         self.clusters(clusters.filter(|cluster| cluster.id() != id));
     }
@@ -58,13 +58,13 @@ impl Snapshot {
     }
 
     /// The same, and the documents that may have other problems than before: of all others the problems are the same.
-    pub(crate) fn apply_and_examine(&self, change: &Change) -> Result<(Self, Keys), SnapshotError> {
+    pub(crate) fn apply_and_examine(&self, change: &Change) -> Result<(Self, DocumentKeys), SnapshotError> {
         if change.revision != self.point.revision.next() || change.parent != self.point.digest {
             return Err(SnapshotError::OutOfOrder { snapshot: self.point, change: change.revision });
         }
         let mut next = self.clone();
         next.point = self.point.after(change);
-        let mut touched = Touched::These { keys: Keys::new(), reordered: BTreeSet::new() };
+        let mut touched = Touched::These { keys: DocumentKeys::new(), reordered: BTreeSet::new() };
         for (write, cluster) in change.writes.iter().zip(self.read_ahead(change)) {
             match (write.document(change.revision), cluster) {
                 (Some(_), Some(cluster)) => next.put_cluster(cluster, &mut touched),
@@ -91,7 +91,7 @@ impl Snapshot {
             // Only clusters have tombstones; any other document that is not in force is not there.
             Some(_) if document.state == State::Retired => self.remove(&kind, &id, touched),
             Some(ty) => {
-                let definition = Arc::new(Definition::read(document, ty)?);
+                let definition = Arc::new(Definition::read(document, ty, self.catalogues[ty.position].defaults())?);
                 let known = self.catalogues[ty.position].define(&id, Some(definition.clone()));
                 if known.is_none() {
                     self.renew_missing(&id);
@@ -102,7 +102,7 @@ impl Snapshot {
             }
             None if kind.as_str() == TypeRecord::KIND => return self.put_type(&id, Some(document)),
             None => {
-                self.strangers.insert((id.clone(), kind.clone()), Arc::new(document.packed()));
+                self.undeclared.insert((id.clone(), kind.clone()), Arc::new(document.packed()));
                 self.renew();
             }
         }
@@ -110,7 +110,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Takes in the record of a resource type, or lets go of it.
+    /// Adds or removes the record of a resource type.
     fn put_type(&mut self, id: &Id, document: Option<Document>) -> Result<(), SnapshotError> {
         let registry = self.registry.clone();
         self.types.put(id, document, &registry)?;
@@ -126,8 +126,8 @@ impl Snapshot {
     fn put_cluster(&mut self, cluster: Cluster, touched: &mut Touched) {
         let id = cluster.id().clone();
         let known = self.by_id.get(&id).copied();
-        let was = known.and_then(|place| self.clusters.get(place)).cloned();
-        let place = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
+        let was = known.and_then(|slot| self.clusters.get(slot)).cloned();
+        let slot = known.unwrap_or_else(|| self.clusters.insert(cluster.clone()));
         for dns in cluster.dns_names() {
             self.by_dns.claim(dns, &id, Some(&cluster));
         }
@@ -135,29 +135,30 @@ impl Snapshot {
             self.by_dns.claim(dns, &id, None);
         }
         self.note_released(was.as_ref(), Some(&cluster));
-        self.link(place, was.as_ref(), Some(&cluster));
+        self.link(slot, was.as_ref(), Some(&cluster));
         if let Some(was) = was {
-            self.clusters.replace(place, cluster.clone());
+            self.clusters.replace(slot, cluster.clone());
             was.dns_names().for_each(|dns| touched.others(&id, self.live_claims(dns)));
         } else {
-            self.by_id.insert(id.clone(), place);
+            self.by_id.insert(id.clone(), slot);
         }
         cluster.dns_names().for_each(|dns| touched.others(&id, self.live_claims(dns)));
         touched.document(&cluster.document.kind, &id);
     }
 
-    /// Reads the clusters of a large change that is about nothing else, side by side. Those that name what is not defined, or
-    /// cannot be read, are left.
+    /// Reads the clusters of a large change that is about nothing else, side by side. Those that refer to what is not defined, or
+    /// cannot be read, are left out.
     fn read_ahead(&self, change: &Change) -> Vec<Option<Cluster>> {
         let clusters = self.registry.by_kind(ResourceType::CLUSTER);
-        let alike = |ty: &&ResourceType| change.writes.len() > FEW && change.writes.iter().all(|it| it.kind == ty.kind);
-        let Some(ty) = clusters.filter(alike) else {
+        let is_all_clusters =
+            |ty: &&ResourceType| change.writes.len() > FEW && change.writes.iter().all(|it| it.kind == ty.kind);
+        let Some(ty) = clusters.filter(is_all_clusters) else {
             return change.writes.iter().map(|_| None).collect();
         };
-        let seen = Seen::of(self);
-        beside_polls(change.writes.iter().collect(), |write| {
+        let defined = Defined(&self.catalogues);
+        on_spare_cores(change.writes.iter().collect(), |write| {
             let document = Document { kind: ty.kind.clone(), ..write.document(change.revision)? };
-            Cluster::read(&document, &self.registry, &mut &seen, self.polls_of(&write.id)).ok()
+            Cluster::read(&document, &self.registry, &mut { defined }, self.polls_of(&write.id)).ok()
         })
     }
 
@@ -165,13 +166,13 @@ impl Snapshot {
         let registry = self.registry.clone();
         match registry.by_kind(kind.as_str()) {
             Some(ty) if ty.is_cluster() => {
-                if let Some(place) = self.by_id.remove(id)
-                    && let Some(cluster) = self.clusters.get(place).cloned()
+                if let Some(slot) = self.by_id.remove(id)
+                    && let Some(cluster) = self.clusters.get(slot).cloned()
                 {
                     cluster.dns_names().for_each(|dns| self.by_dns.claim(dns, id, None));
                     self.note_released(Some(&cluster), None);
-                    self.link(place, Some(&cluster), None);
-                    self.clusters.remove(place);
+                    self.link(slot, Some(&cluster), None);
+                    self.clusters.remove(slot);
                     cluster.dns_names().for_each(|dns| touched.clusters(self.live_claims(dns)));
                 }
             }
@@ -181,24 +182,24 @@ impl Snapshot {
                 self.touch_referrers(ty, id, touched);
             }
             None => {
-                self.strangers.remove(&(id.clone(), kind.clone()));
+                self.undeclared.remove(&(id.clone(), kind.clone()));
                 self.renew();
             }
         }
         touched.document(kind, id);
     }
 
-    /// Brings the indexes of places from what a cluster was to what it is.
-    fn link<'a>(&mut self, place: Place, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
+    /// Updates the indexes of slots from what a cluster was to what it is.
+    fn link<'a>(&mut self, slot: Slot, was: Option<&'a Cluster>, is: Option<&'a Cluster>) {
         for (position, catalogue) in self.catalogues.iter_mut().enumerate() {
-            let places = |cluster: Option<&'a Cluster>| cluster.into_iter().flat_map(move |it| it.places(position));
-            if !places(was).eq(places(is)) {
-                for definition in places(is) {
-                    catalogue.hold(definition, place, true);
+            let slots = |cluster: Option<&'a Cluster>| cluster.into_iter().flat_map(move |it| it.slots(position));
+            if !slots(was).eq(slots(is)) {
+                for definition in slots(is) {
+                    catalogue.hold(definition, slot, true);
                 }
-                let kept: RoaringBitmap = places(is).collect();
-                for definition in places(was).filter(|definition| !kept.contains(*definition)) {
-                    catalogue.hold(definition, place, false);
+                let kept: RoaringBitmap = slots(is).collect();
+                for definition in slots(was).filter(|definition| !kept.contains(*definition)) {
+                    catalogue.hold(definition, slot, false);
                 }
             }
         }
@@ -210,7 +211,7 @@ impl Snapshot {
             if is.is_none_or(|is| is.patches_of(name).is_none())
                 && let Some(patching) = self.patching.get_mut(name)
             {
-                note(patching, place, false);
+                note(patching, slot, false);
                 if patching.is_empty() {
                     self.patching.remove(name);
                 }
@@ -218,25 +219,25 @@ impl Snapshot {
         }
         for Patches { name, .. } in new {
             if was.is_none_or(|was| was.patches_of(name).is_none()) {
-                note(self.patching.entry(name.clone()).or_default(), place, true);
+                note(self.patching.entry(name.clone()).or_default(), slot, true);
             }
         }
     }
 
-    /// Lets no answer be taken for one of before.
+    /// Gives every catalogue a new version, so that no compressed answer is used again.
     fn renew(&mut self) {
         self.catalogues.iter_mut().for_each(|catalogue| catalogue.version = Version::new());
     }
 
-    /// Lets no answer be taken for one of before where lists refer to an id that is not defined: whether it is defined as
-    /// another kind makes a difference there.
+    /// The same for the catalogues of types whose lists refer to an id that is not defined: whether the id is defined as another
+    /// kind makes a difference there.
     fn renew_missing(&mut self, id: &Id) {
         let is_missing =
             |catalogue: &&mut Catalogue| catalogue.find(id.as_str()).is_some_and(|it| it.definition.is_none());
         self.catalogues.iter_mut().filter(is_missing).for_each(|catalogue| catalogue.version = Version::new());
     }
 
-    /// A definition came, went or moved in the order: whoever refers to it or patches it may have one problem more or
+    /// A definition came, went or moved in the order: the clusters that refer to it or patch it may have one problem more or
     /// less.
     fn touch_referrers(&self, ty: &ResourceType, id: &Id, touched: &mut Touched) {
         touched.reordered(ty);
@@ -247,8 +248,8 @@ impl Snapshot {
     }
 
     /// Counts the problems of documents anew; answers which documents these were.
-    pub(super) fn examine(&mut self, touched: Touched) -> Keys {
-        let Touched::These { mut keys, reordered } = touched else { return Keys::new() };
+    pub(super) fn examine(&mut self, touched: Touched) -> DocumentKeys {
+        let Touched::These { mut keys, reordered } = touched else { return DocumentKeys::new() };
         let registry = self.registry.clone();
         // A dependency that comes or goes can close or open a cycle anywhere in its catalogue.
         for ty in registry.definitions().filter(|ty| ty.ordered_by.is_some() && reordered.contains(&ty.position)) {
@@ -257,7 +258,7 @@ impl Snapshot {
             let all = catalogue.definitions();
             keys.extend(all.map(|definition| (ty.kind.clone(), definition.document.id.clone())));
         }
-        let counted = beside_polls(keys.iter().collect(), |key: &(Kind, Id)| {
+        let counted = on_spare_cores(keys.iter().collect(), |key: &(Kind, Id)| {
             let mut counts = Counts::default();
             if let Some(document) = self.document_of_kind(&key.0, &key.1) {
                 check_document(self, document, &mut counts);
@@ -271,23 +272,19 @@ impl Snapshot {
     }
 }
 
-/// What has a name in a snapshot that is being made.
+/// The slots and names of a snapshot that is being changed.
 struct Known<'a> {
     catalogues: &'a mut [Catalogue],
     patching: &'a super::ByName<Arc<str>, Arc<RoaringBitmap>>,
 }
 
-impl Names for Known<'_> {
-    fn place(&mut self, ty: &ResourceType, id: &str) -> Result<Place, String> {
-        let place = self.catalogues[ty.position].place(id);
-        place.map_err(|error| format!("a reference to \"{id}\": {error}"))
+impl NameIndex for Known<'_> {
+    fn slot(&mut self, ty: &ResourceType, id: &str) -> Result<Slot, String> {
+        let slot = self.catalogues[ty.position].slot_or_insert(id);
+        slot.map_err(|error| format!("a reference to \"{id}\": {error}"))
     }
 
-    fn find(&self, ty: &ResourceType, id: &str) -> Option<Place> {
-        self.catalogues[ty.position].find_place(id)
-    }
-
-    fn patched(&mut self, name: &str) -> Arc<str> {
+    fn shared_name(&mut self, name: &str) -> Arc<str> {
         self.patching.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
     }
 }

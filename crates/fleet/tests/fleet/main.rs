@@ -3,10 +3,11 @@
 
 mod answers;
 mod dependencies;
+mod explain;
 mod gzip;
 mod laws;
-mod pictures;
 mod problems;
+mod snapshot;
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +19,7 @@ use serde_json::json;
 /// Read once: compiling schemas is the slow part of a small fleet.
 static BUILT_IN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::built_in().unwrap()));
 
-/// A write, told by the type's list, the id and the body; a body in a list retires, `false` removes.
+/// A write from the type's list, the id and the body; a body in a list retires, `false` removes.
 fn write(registry: &Registry, list: &str, id: &str, body: &Value) -> Write {
     let op = match body {
         Value::Array(last) => Op::Retire(Body::from_fields(last[0].as_object().unwrap())),

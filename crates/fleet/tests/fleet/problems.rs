@@ -1,4 +1,4 @@
-//! Problems: counted with every change, listed when asked, and told to a log in few words.
+//! Problems: counted with every change, listed on request, and summed up for a log line.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn counts_by_rule(fleet: &Snapshot) -> BTreeMap<Rule, u64> {
     Rule::ALL.into_iter().map(|rule| (rule, fleet.problem_count(rule))).collect()
 }
 
-/// One write: a cluster as another says it or decommissioned, removed or of another's name; or a definition.
+/// One write: a cluster, changed or decommissioned, removed or with the name of another; or a definition.
 fn step() -> impl Strategy<Value = Value> {
     let id = select(CLUSTERS.to_vec());
     let put = (id.clone(), id.clone())
@@ -39,9 +39,9 @@ fn step() -> impl Strategy<Value = Value> {
         let body = catalogue.get(id).cloned().unwrap_or(json!(false));
         json!({"platform_components": {id: body}})
     });
-    let stranger = any::<bool>()
+    let undeclared = any::<bool>()
         .prop_map(|there| json!({"network_policy": {"x": if there { json!({"a": 1}) } else { json!(false) }}}));
-    prop_oneof![3 => cluster, 1 => gone, 3 => definition, 1 => stranger]
+    prop_oneof![3 => cluster, 1 => gone, 3 => definition, 1 => undeclared]
 }
 
 proptest! {
@@ -95,12 +95,12 @@ fn troubled(clusters: usize) -> Snapshot {
 }
 
 #[test]
-fn what_has_become_more_is_told_in_as_many_words_for_a_large_fleet_as_for_a_small_one() {
+fn the_summary_of_new_problems_is_as_long_for_a_large_fleet_as_for_a_small_one() {
     let (small, large) = (troubled(7), troubled(7_000));
-    let told = |fleet: &Snapshot| fleet.risen_problems(None).unwrap().to_string();
-    assert_eq!(told(&small).replace(" 14", " 14000").replace(" 7,", " 7000,"), told(&large));
+    let summary = |fleet: &Snapshot| fleet.risen_problems(None).unwrap().to_string();
+    assert_eq!(summary(&small).replace(" 14", " 14000").replace(" 7,", " 7000,"), summary(&large));
     assert_eq!(
-        told(&small),
+        summary(&small),
         "missing-dependency 1, dependency-not-assigned 7, invalid-variable 14; for example: \
          cluster \"c0\" /platform_components/0: \"app\" depends on \"db\", which this cluster has not enabled \
          (dependency-not-assigned); cluster \"c0\" /patches/app/a.b: \"a.b\" is not a free name of a variable, which patches \
@@ -110,7 +110,7 @@ fn what_has_become_more_is_told_in_as_many_words_for_a_large_fleet_as_for_a_smal
 }
 
 #[test]
-fn an_example_is_what_is_new_and_nothing_is_told_where_nothing_became_more() {
+fn an_example_is_a_new_problem_and_there_is_no_summary_without_one() {
     let before = troubled(7);
     assert!(before.risen_problems(Some(&before)).is_none());
     let worse =
@@ -124,16 +124,16 @@ fn an_example_is_what_is_new_and_nothing_is_told_where_nothing_became_more() {
 }
 
 #[test]
-fn an_example_is_short_whatever_a_document_says() {
+fn an_example_is_short_whatever_a_document_contains() {
     let long = "x.".repeat(50_000) + "y";
     let body = json!({"platform_components": [{"id": "app"}], "patches": {"app": {long: "1"}}});
     let fleet = after(&troubled(1), &json!({"clusters": {"c0": cluster("c0.example", &body)}}));
-    let told = fleet.risen_problems(None).unwrap().to_string();
-    assert!(told.len() < 2_000, "{}", told.len());
+    let summary = fleet.risen_problems(None).unwrap().to_string();
+    assert!(summary.len() < 2_000, "{}", summary.len());
 }
 
 #[test]
-fn a_null_in_a_reference_says_nothing_and_the_last_of_several_counts() {
+fn a_null_in_a_reference_sets_nothing_and_the_last_of_several_counts() {
     let components = json!({"app": component("https://x", &[])});
     let poll = |reference: &str| {
         let fields = cluster("c.example", &json!({}));

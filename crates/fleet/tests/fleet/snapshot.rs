@@ -1,4 +1,4 @@
-//! The picture: indexes, tombstones, problems, refusals, and that it only goes forward.
+//! The snapshot: indexes, tombstones, problems, refusals, and that it only goes forward.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn a_name_that_was_never_known_is_no_empty_cluster() {
 }
 
 #[test]
-fn only_a_decommissioned_cluster_is_told_that_it_has_nothing() {
+fn only_a_decommissioned_cluster_gets_an_empty_answer() {
     let documents = json!({
         "namespaces": {"a": {}},
         "clusters": {"one": cluster("one.example", &json!({"namespaces": [{"id": "a"}]})),
@@ -75,9 +75,9 @@ fn a_missing_definition_is_passed_over_and_shown_until_it_is_there() {
         "clusters": {"demo": cluster("demo.example", &json!({"namespaces": [{"id": "ghost"}, {"id": "a"}]}))}
     }));
     assert_eq!(poll(&fleet, "demo.example", "namespaces").unwrap()["inputs"].as_array().unwrap().len(), 1);
-    let told: Vec<_> = fleet.problems().map(|problem| problem.to_string()).collect();
+    let problems: Vec<_> = fleet.problems().map(|problem| problem.to_string()).collect();
     assert_eq!(
-        told,
+        problems,
         [
             "cluster \"demo\" /namespaces/0: namespace \"ghost\" is not defined (missing-definition)",
             "platform_component \"app\" /depends_on/0: platform_component \"db\" is not defined (missing-dependency)",
@@ -160,7 +160,7 @@ fn a_document_of_an_unknown_kind_is_kept_and_shown() {
 }
 
 #[test]
-fn an_unreadable_document_makes_no_picture() {
+fn an_unreadable_document_makes_no_snapshot() {
     let fleet = fleet_of(&json!({}));
     for bad in
         [json!({}), cluster("x.example", &json!({"namespaces": 7})), cluster("x.example", &json!({"namespaces": [{}]}))]
@@ -183,9 +183,9 @@ fn changes_apply_in_order_only() {
 }
 
 #[test]
-fn readers_see_the_newest_picture() {
+fn readers_see_the_newest_snapshot() {
     let (mut writer, reader) = new_fleet();
-    assert!(reader.snapshot().is_none(), "nothing is known before the first picture");
+    assert!(reader.snapshot().is_none(), "nothing is known before the first snapshot");
     let first = Snapshot::empty(BUILT_IN.clone());
     let second = first.apply(&change(&first, vec![])).unwrap();
     for fleet in [first, second] {
@@ -248,7 +248,7 @@ fn what_an_answer_is_made_of_has_a_stamp() {
         json!({"namespaces": {"a": {"labels": {"x": "y"}}}}),
         json!({"namespaces": {"a": false}}),
         json!({"clusters": {"one": cluster("one.example", &json!({"namespaces": [{"id": "a"}]}))}}),
-        json!({"stranger": {"a": {}}}),
+        json!({"undeclared": {"a": {}}}),
     ];
     for change in changes {
         assert_ne!(stamp(&after(&fleet, &change)), before, "{change}");
@@ -256,13 +256,13 @@ fn what_an_answer_is_made_of_has_a_stamp() {
 }
 
 #[test]
-fn a_cluster_polls_under_any_spelling_and_is_told_its_own() {
-    for said in ["one.example", "One.Example", "one.example."] {
-        let fleet = fleet_of(&json!({"clusters": {"one": cluster(said, &json!({}))}}));
-        assert_eq!(fleet.cluster_at("ONE.example.").unwrap().dns(), "one.example", "{said}");
+fn a_cluster_polls_under_any_spelling_and_gets_its_own() {
+    for spelling in ["one.example", "One.Example", "one.example."] {
+        let fleet = fleet_of(&json!({"clusters": {"one": cluster(spelling, &json!({}))}}));
+        assert_eq!(fleet.cluster_at("ONE.example.").unwrap().dns(), "one.example", "{spelling}");
         let identity: serde_json::Value =
             serde_json::from_str(fleet.cluster_at("one.example").unwrap().identity()).unwrap();
-        assert_eq!(identity["dns"], said);
+        assert_eq!(identity["dns"], spelling);
     }
 }
 
@@ -303,7 +303,7 @@ fn names_lead_to_their_clusters_after_many_changes() {
         }
     }
     let untouched = (0..CLUSTERS).all(|number| first.cluster_at(&format!("c{number}-0.example")).is_ok());
-    assert!(untouched, "pictures of before stay what they were");
+    assert!(untouched, "earlier snapshots stay what they were");
 }
 
 #[test]
@@ -328,20 +328,24 @@ fn polls_are_counted_for_as_long_as_the_cluster_is_there() {
 #[test]
 fn a_name_leads_to_the_cluster_as_it_is_now() {
     let refer = |dns: &str, id: &str| cluster(dns, &json!({"cluster_name": "one", "namespaces": [{"id": id}]}));
-    let told = |fleet: &Snapshot, dns: &str| {
+    let served = |fleet: &Snapshot, dns: &str| {
         let answer = poll(fleet, dns, "namespaces").ok()?;
         Some((answer["inputs"][0]["id"].as_str()?.to_owned(), answer["inputs"][0]["cluster"]["name"].clone()))
     };
     let is = |id: &str, name: &str| Some((id.to_owned(), json!(name)));
     let fleet = fleet_of(&json!({"namespaces": {"a": {}, "b": {}}, "clusters": {"one": refer("one.example", "a")}}));
-    assert_eq!(told(&fleet, "one.example"), is("a", "one"));
+    assert_eq!(served(&fleet, "one.example"), is("a", "one"));
     let fleet = after(&fleet, &json!({"clusters": {"one": refer("one.example", "b")}}));
-    assert_eq!(told(&fleet, "one.example"), is("b", "one"), "it was edited");
+    assert_eq!(served(&fleet, "one.example"), is("b", "one"), "it was edited");
     let moved = after(&fleet, &json!({"clusters": {"one": refer("other.example", "b")}}));
-    assert_eq!((told(&moved, "one.example"), told(&moved, "other.example")), (None, is("b", "one")), "it has moved");
+    assert_eq!(
+        (served(&moved, "one.example"), served(&moved, "other.example")),
+        (None, is("b", "one")),
+        "it has moved"
+    );
     let two = cluster("one.example", &json!({"cluster_name": "two", "namespaces": [{"id": "a"}]}));
     let taken = after(&moved, &json!({"clusters": {"two": two}}));
-    assert_eq!((told(&taken, "one.example"), told(&taken, "other.example")), (is("a", "two"), is("b", "one")));
+    assert_eq!((served(&taken, "one.example"), served(&taken, "other.example")), (is("a", "two"), is("b", "one")));
     let back = after(&taken, &json!({"clusters": {"one": refer("one.example", "b")}}));
     assert!(matches!(poll(&back, "one.example", "namespaces"), Err(Refusal::AmbiguousDns(_))), "two claim it");
     let loaded = Snapshot::load(BUILT_IN.clone(), *back.point(), back.all_documents().cloned()).unwrap();
