@@ -91,7 +91,8 @@ pub(crate) fn read<'a>(
         return Err(CliError::failed(message).details(errors).hint(hint));
     }
     if documents.is_empty() {
-        return Err(CliError::failed("the files given with -f contain no document"));
+        return Err(CliError::failed("the files given with -f contain no document")
+            .hint("in folders, only files that end in .yaml, .yml or .json are read"));
     }
     Ok(documents)
 }

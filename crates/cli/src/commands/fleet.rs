@@ -89,14 +89,22 @@ pub(crate) struct VersionArgs {
 /// The selected clusters, and the flags for confirmation.
 #[derive(Args)]
 pub(crate) struct TargetArgs {
-    /// Select clusters that match all fields and labels, such as environment=dev,region=eu; required without --all
-    #[arg(short = 'l', long, value_name = "KEY=VALUE,…", required_unless_present = "all")]
-    selector: Option<Selector>,
-    /// Select all clusters
-    #[arg(long, conflicts_with = "selector")]
-    all: bool,
+    #[command(flatten)]
+    clusters: ClusterSelection,
     #[command(flatten)]
     consent: ConsentArgs,
+}
+
+/// A selector or all clusters. One of them is required, so that a forgotten selector does not change every cluster.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ClusterSelection {
+    /// Select clusters that match all fields and labels, such as environment=dev,region=eu
+    #[arg(short = 'l', long, value_name = "KEY=VALUE,…")]
+    selector: Option<Selector>,
+    /// Select all clusters
+    #[arg(long)]
+    all: bool,
 }
 
 impl FleetCommand {
@@ -175,7 +183,7 @@ impl TargetArgs {
     ) -> Result<ExitCode> {
         let clusters = session.cluster_type()?;
         session.with_suggestion(ty, id, session.client.get(ty, id, None))?;
-        let mut filters = self.selector.as_ref().map(|selector| selector.query(clusters)).unwrap_or_default();
+        let mut filters = self.clusters.selector.as_ref().map(|selector| selector.query(clusters)).unwrap_or_default();
         if scope == TargetScope::ClustersWithReference {
             filters.push((ty.list.clone().unwrap_or_default(), id.to_owned()));
         }
@@ -185,7 +193,7 @@ impl TargetArgs {
                 TargetScope::ClustersWithReference => format!(" that has {}/{id}", ty.kind),
                 TargetScope::AllClusters => String::new(),
             };
-            let none = if self.all { "there is no cluster" } else { "the selector matches no cluster" };
+            let none = if self.clusters.all { "there is no cluster" } else { "the selector matches no cluster" };
             let message = format!("{none}{with_reference}");
             return Err(CliError::failed(message)
                 .hint("to see fields and labels, run flux-resourceset-cli cluster list -o wide"));

@@ -65,11 +65,11 @@ fn documents_are_assigned_and_unassigned_by_selector() {
         (1, 2),
         "a misspelt key selects no cluster instead of all"
     );
-    assert_eq!(
-        env.run(&["fleet", "unassign", "component", "loki", "-y"]).code,
-        2,
-        "without a selector, --all is required"
-    );
+    let unselected = env.run(&["fleet", "unassign", "component", "loki", "-y"]);
+    assert_eq!(unselected.code, 2, "without a selector, --all is required");
+    assert!(unselected.err.contains("<--selector <KEY=VALUE,…>|--all>"), "{}", unselected.err);
+    let both = ["fleet", "unassign", "component", "loki", "--all", "--selector", "environment=prod", "-y"];
+    assert_eq!(env.run(&both).code, 2, "a selector and --all contradict each other");
 }
 
 #[test]
