@@ -3,11 +3,12 @@
 
 use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
+use api::TypeDescription;
 use clap_complete::{
     ArgValueCompleter,
     engine::{CompletionCandidate, ValueCompleter},
 };
-use client::{Client, ResourceType, Settings, Types};
+use client::{Client, Settings, Types};
 
 use crate::{
     contexts::{self, Contexts},
@@ -76,7 +77,7 @@ fn flag(words: &[String], name: &str) -> Option<String> {
     words.iter().find_map(after).or_else(|| words.get(index? + 1).cloned())
 }
 
-fn ids_of(choose: impl Fn(&Types) -> Option<&ResourceType>) -> Option<Vec<String>> {
+fn ids_of(choose: impl Fn(&Types) -> Option<&TypeDescription>) -> Option<Vec<String>> {
     let (client, types) = server()?;
     ids_in(&client.list(choose(&types)?, &[]).ok()?)
 }

@@ -7,8 +7,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::{ClientError, Edit, Made, ResourceType};
+use client::{ClientError, Edit, Made};
 use model::Plan;
 
 use crate::{
@@ -67,7 +68,7 @@ pub(crate) struct ChangeRequest<'a> {
     /// The changed documents, for `-o name`.
     pub(crate) names: Vec<String>,
     /// The documents that the command line names; for suggestions if one of them does not exist.
-    pub(crate) named: Vec<(&'a ResourceType, &'a str)>,
+    pub(crate) named: Vec<(&'a TypeDescription, &'a str)>,
 }
 
 /// How often a change is planned again because another change came first.

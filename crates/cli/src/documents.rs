@@ -1,6 +1,6 @@
 //! Documents as tables: selected columns for the built-in types, all fields for any other type.
 
-use client::ResourceType;
+use api::TypeDescription;
 use model::{Map, Value};
 
 use crate::{output::CommandOutput, table::TextTable};
@@ -14,7 +14,7 @@ pub(crate) enum ListScope {
 }
 
 /// Documents of one type as output. A single document that was requested by id is not wrapped in a list.
-pub(crate) fn command_output(ty: &ResourceType, documents: Vec<Map>, scope: ListScope) -> CommandOutput {
+pub(crate) fn command_output(ty: &TypeDescription, documents: Vec<Map>, scope: ListScope) -> CommandOutput {
     let names = documents.iter().map(|document| name(ty, document)).collect();
     let table = if documents.is_empty() {
         let none = if scope == ListScope::Filtered { "No {} match." } else { "There are no {}." };
@@ -33,7 +33,7 @@ pub(crate) fn with_id(id: &str) -> Map {
 }
 
 /// `kind/id`
-pub(crate) fn name(ty: &ResourceType, document: &Map) -> String {
+pub(crate) fn name(ty: &TypeDescription, document: &Map) -> String {
     ty.name(id(document))
 }
 
@@ -65,7 +65,7 @@ fn default_columns(kind: &str) -> Option<&'static [(&'static str, &'static str)]
     })
 }
 
-fn table(ty: &ResourceType, documents: &[Map]) -> TextTable {
+fn table(ty: &TypeDescription, documents: &[Map]) -> TextTable {
     let mut table = TextTable::default().key("ID", documents.iter().map(|document| id(document).to_owned()));
     let cells = |field: &str| documents.iter().map(|document| cell(ty, field, document.get(field))).collect::<Vec<_>>();
     let defaults = default_columns(&ty.kind);
@@ -85,7 +85,7 @@ fn table(ty: &ResourceType, documents: &[Map]) -> TextTable {
 }
 
 /// A value as a table cell. For lists of a cluster, such as its references, only their length fits.
-fn cell(ty: &ResourceType, field: &str, value: Option<&Value>) -> String {
+fn cell(ty: &TypeDescription, field: &str, value: Option<&Value>) -> String {
     match value {
         Some(Value::Array(items)) if ty.is_cluster() => items.len().to_string(),
         None if ty.is_cluster() && ty.field(field).is_some_and(|field| field["type"] == "array") => "0".to_owned(),

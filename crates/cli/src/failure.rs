@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
-use client::{ClientError, Problem};
+use api::ProblemDetails;
+use client::ClientError;
 use model::FieldError;
 
 use crate::{
@@ -156,13 +157,13 @@ impl From<ClientError> for CliError {
 const UNCERTAIN: &str =
     "the change may have been made: check flux-resourceset-cli changes before you repeat the command";
 
-fn refused(problem: Problem) -> CliError {
+fn refused(problem: ProblemDetails) -> CliError {
     let kind = match problem.status {
         404 | 410 => CliErrorKind::NotFound,
         409 | 412 => CliErrorKind::Conflict,
         _ => CliErrorKind::Failed,
     };
-    let Problem { status, code, detail, errors, more_errors } = problem;
+    let ProblemDetails { status, code, detail, errors, more_errors, .. } = problem;
     let status_and_code = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
     // A single broken rule becomes the message, with the document that breaks it.
     let message = match errors.as_slice() {
@@ -174,7 +175,7 @@ fn refused(problem: Problem) -> CliError {
     let removes_inputs = code == "protected" && !errors.is_empty();
     error.hint = if removes_inputs { Some(ALLOW_REMOVALS) } else { hint(status, &code) }.map(str::to_owned);
     error.errors = errors;
-    error.more_errors = more_errors;
+    error.more_errors = more_errors.unwrap_or_default();
     error
 }
 

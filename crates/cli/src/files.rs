@@ -10,7 +10,8 @@ use std::{
     rc::Rc,
 };
 
-use client::{ResourceType, Types};
+use api::TypeDescription;
+use client::Types;
 use model::{
     FieldError, Map, Unambiguous, Value,
     yaml::{self, Located},
@@ -23,7 +24,7 @@ use crate::{
 
 /// A document read from a file.
 pub(crate) struct FileDocument<'a> {
-    pub(crate) ty: &'a ResourceType,
+    pub(crate) ty: &'a TypeDescription,
     pub(crate) id: String,
     pub(crate) body: Map,
     pub(crate) origin: FileLocation,
@@ -193,7 +194,7 @@ impl<'a> FileReader<'a> {
         }
     }
 
-    fn document(&mut self, ty: &'a ResourceType, fields: Map, origin: FileLocation) {
+    fn document(&mut self, ty: &'a TypeDescription, fields: Map, origin: FileLocation) {
         match model::with_id_first(fields, ty.is_cluster()) {
             Err(FieldError { pointer, message, .. }) => self.refuse(&origin, &pointer, message),
             Ok(body) => match body.get("id").and_then(Value::as_str) {

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use client::ResourceType;
+use api::TypeDescription;
 
 /// Key-value pairs. All of them must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ impl FromStr for Selector {
 
 impl Selector {
     /// The query parameters of a request.
-    pub(crate) fn query(&self, ty: &ResourceType) -> Vec<(String, String)> {
+    pub(crate) fn query(&self, ty: &TypeDescription) -> Vec<(String, String)> {
         self.0.iter().map(|(key, value)| filter(ty, key, value)).collect()
     }
 }
 
-fn filter(ty: &ResourceType, key: &str, value: &str) -> (String, String) {
+fn filter(ty: &TypeDescription, key: &str, value: &str) -> (String, String) {
     let label = |key: &str| ("label".to_owned(), format!("{key}={value}"));
     match key.strip_prefix("labels.") {
         Some(key) => label(key),
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn clusters() -> ResourceType {
+    fn clusters() -> TypeDescription {
         serde_json::from_value(json!({
             "kind": "cluster", "plural": "clusters", "path": "clusters", "description": "", "patchable": false, "nest": {},
             "filters": ["environment", "namespaces"], "schema": {}

@@ -2,8 +2,9 @@
 
 use std::{cell::OnceCell, env, path::PathBuf, process::ExitCode, thread, time::Duration};
 
+use api::TypeDescription;
 use clap::Args;
-use client::{Client, ResourceType, Settings, Token, Types};
+use client::{Client, Settings, Token, Types};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::{
@@ -117,7 +118,7 @@ impl Session {
     }
 
     /// The type that the command line names.
-    pub(crate) fn resource_type(&self, name: &str) -> Result<&ResourceType> {
+    pub(crate) fn resource_type(&self, name: &str) -> Result<&TypeDescription> {
         self.find_type(name)?.ok_or_else(|| {
             let known: Vec<_> = self.types.get().into_iter().flat_map(Types::iter).map(|ty| ty.kind.as_str()).collect();
             CliError::usage(format!(
@@ -129,16 +130,16 @@ impl Session {
     }
 
     /// The type that the command line names, if the server has it.
-    pub(crate) fn find_type(&self, name: &str) -> Result<Option<&ResourceType>> {
+    pub(crate) fn find_type(&self, name: &str) -> Result<Option<&TypeDescription>> {
         Ok(self.types()?.by_name(full_name(name)))
     }
 
-    pub(crate) fn cluster_type(&self) -> Result<&ResourceType> {
+    pub(crate) fn cluster_type(&self) -> Result<&TypeDescription> {
         self.resource_type(model::ResourceType::CLUSTER)
     }
 
     /// All types that clusters refer to, or only the named one.
-    pub(crate) fn definition_types(&self, name: Option<&str>) -> Result<Vec<&ResourceType>> {
+    pub(crate) fn definition_types(&self, name: Option<&str>) -> Result<Vec<&TypeDescription>> {
         match name {
             None => Ok(self.types()?.definitions().collect()),
             Some(name) => Ok(vec![self.definition_type(name)?]),
@@ -146,7 +147,7 @@ impl Session {
     }
 
     /// A type that clusters refer to.
-    pub(crate) fn definition_type(&self, name: &str) -> Result<&ResourceType> {
+    pub(crate) fn definition_type(&self, name: &str) -> Result<&TypeDescription> {
         let ty = self.resource_type(name)?;
         if ty.is_cluster() {
             return Err(CliError::usage(
@@ -159,7 +160,7 @@ impl Session {
     /// The answer about a document. If the document does not exist, the error suggests a similar id.
     pub(crate) fn with_suggestion<T>(
         &self,
-        ty: &ResourceType,
+        ty: &TypeDescription,
         id: &str,
         answer: Result<T, client::ClientError>,
     ) -> Result<T> {
@@ -171,7 +172,7 @@ impl Session {
     pub(crate) fn suggest_id<'a>(
         &self,
         error: CliError,
-        named: impl IntoIterator<Item = (&'a ResourceType, &'a str)>,
+        named: impl IntoIterator<Item = (&'a TypeDescription, &'a str)>,
     ) -> CliError {
         if !error.is(CliErrorKind::NotFound) {
             return error;
@@ -191,7 +192,7 @@ impl Session {
         error
     }
 
-    fn is_decommissioned(&self, clusters: &ResourceType, id: &str) -> bool {
+    fn is_decommissioned(&self, clusters: &TypeDescription, id: &str) -> bool {
         self.client.get(clusters, id, None).is_err_and(|error| error.status() == Some(410))
     }
 

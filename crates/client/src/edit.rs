@@ -1,14 +1,14 @@
 //! Changes, before they are made. An [`Edit`] is a value: the same one is planned, shown and then made.
 
+use api::{Batch, BatchWrite, RevertTarget, TypeDescription};
 use model::{Digest, Map, Value};
 use serde::Serialize;
-use serde_json::json;
 
-use crate::{Query, ResourceType};
+use crate::Query;
 
 const JSON: &str = "application/json";
 
-/// How a patch is meant.
+/// The kind of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// RFC 7396: objects are merged, lists are replaced, null removes.
@@ -27,55 +27,6 @@ impl PatchKind {
             Self::Json => "application/json-patch+json",
         }
     }
-}
-
-/// One write of a batch.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-pub enum BatchWrite {
-    /// A new document.
-    Create {
-        /// Its kind.
-        kind: String,
-        /// What it says.
-        body: Map,
-    },
-    /// A document, whether it is there or not.
-    Put {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// What it says, and no more.
-        body: Map,
-    },
-    /// Removes a definition, decommissions a cluster.
-    Delete {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// Whether references to it go too.
-        cascade: bool,
-    },
-    /// Changes a document by a strategic merge patch.
-    Patch {
-        /// Its kind.
-        kind: String,
-        /// Its id.
-        id: String,
-        /// The patch.
-        body: Map,
-    },
-    /// Takes something away from a cluster.
-    Unassign {
-        /// The cluster.
-        cluster: String,
-        /// The kind.
-        kind: String,
-        /// The id.
-        id: String,
-    },
 }
 
 /// A change that can be planned and made.
@@ -109,7 +60,12 @@ impl Edit {
         Self { body: Some(body.into()), ..self }
     }
 
-    fn asking(mut self, name: &str, flag: bool) -> Self {
+    fn with_body(self, body: &impl Serialize) -> Self {
+        // A body of these types can be written. If one could not, the server would refuse the request without it.
+        Self { body: serde_json::to_value(body).ok(), ..self }
+    }
+
+    fn with_flag(mut self, name: &str, flag: bool) -> Self {
         self.query.extend(flag.then(|| (name.to_owned(), "true".to_owned())));
         self
     }
@@ -120,13 +76,13 @@ impl Edit {
         Self { if_match: Some(etag.to_owned()), ..self }
     }
 
-    /// Only if the fleet is still at this revision, such as that of the plan that somebody agreed to.
+    /// Only if the fleet is still at this revision, such as that of the plan that an operator agreed to.
     #[must_use]
     pub fn on(self, revision: u64) -> Self {
         Self { expected: Some(revision), ..self }
     }
 
-    /// It may take so many inputs from clusters with `deletion_protection`.
+    /// The change may remove so many inputs from clusters with `deletion_protection`.
     #[must_use]
     pub fn allowing_removals(self, count: u32) -> Self {
         Self { allow_removals: Some(count), ..self }
@@ -134,32 +90,32 @@ impl Edit {
 
     /// A new document.
     #[must_use]
-    pub fn create(ty: &ResourceType, body: Map) -> Self {
+    pub fn create(ty: &TypeDescription, body: Map) -> Self {
         Self::new("POST", &[&ty.plural]).with(body)
     }
 
-    /// The document says this and no more.
+    /// Replaces a document.
     #[must_use]
-    pub fn replace(ty: &ResourceType, id: &str, body: Map) -> Self {
+    pub fn replace(ty: &TypeDescription, id: &str, body: Map) -> Self {
         Self::new("PUT", &[&ty.plural, id]).with(body)
     }
 
     /// Changes a document.
     #[must_use]
-    pub fn patch(ty: &ResourceType, id: &str, kind: PatchKind, patch: Value) -> Self {
+    pub fn patch(ty: &TypeDescription, id: &str, kind: PatchKind, patch: Value) -> Self {
         Self { media: kind.media(), ..Self::new("PATCH", &[&ty.plural, id]).with(patch) }
     }
 
     /// Removes a definition, decommissions a cluster.
     #[must_use]
-    pub fn delete(ty: &ResourceType, id: &str, cascade: bool) -> Self {
-        Self::new("DELETE", &[&ty.plural, id]).asking("cascade", cascade)
+    pub fn delete(ty: &TypeDescription, id: &str, cascade: bool) -> Self {
+        Self::new("DELETE", &[&ty.plural, id]).with_flag("cascade", cascade)
     }
 
-    /// Forgets a decommissioned cluster.
+    /// Removes a decommissioned cluster for good.
     #[must_use]
     pub fn purge(cluster: &str) -> Self {
-        Self::new("DELETE", &["clusters", cluster]).asking("purge", true)
+        Self::new("DELETE", &["clusters", cluster]).with_flag("purge", true)
     }
 
     /// Releases a DNS name that a cluster had before.
@@ -168,21 +124,21 @@ impl Edit {
         Self::new("DELETE", &["clusters", cluster, "former_dns", name])
     }
 
-    /// Brings a decommissioned cluster back.
+    /// Restores a decommissioned cluster.
     #[must_use]
     pub fn restore(cluster: &str) -> Self {
         Self::new("POST", &["clusters", cluster, "restore"])
     }
 
-    /// Changes the patches of a component on a cluster; null takes one away.
+    /// Changes the patches of a component on a cluster; null removes one.
     #[must_use]
     pub fn values(cluster: &str, component: &str, values: Map) -> Self {
         Self::new("PATCH", &["clusters", cluster, "patches", component]).with(values)
     }
 
-    /// One strategic merge patch over every document that the filters take, of which there must be one.
+    /// One strategic merge patch over every document that matches the filters, of which there must be one.
     #[must_use]
-    pub fn patch_many(ty: &ResourceType, filters: Query<'_>, patch: Value) -> Self {
+    pub fn patch_many(ty: &TypeDescription, filters: Query<'_>, patch: Value) -> Self {
         let mut edit = Self::new("PATCH", &[&ty.plural]).with(patch);
         edit.query.extend(filters.iter().cloned());
         Self { media: PatchKind::Strategic.media(), ..edit }
@@ -190,23 +146,23 @@ impl Edit {
 
     /// One strategic merge patch over every document of a type.
     #[must_use]
-    pub fn patch_all(ty: &ResourceType, patch: Value) -> Self {
+    pub fn patch_all(ty: &TypeDescription, patch: Value) -> Self {
         Self::patch_many(ty, &[("all".to_owned(), "true".to_owned())], patch)
     }
 
     /// Many writes, one change, all or none.
     #[must_use]
-    pub fn batch(writes: &[BatchWrite]) -> Self {
-        Self::new("POST", &["batch"]).with(json!({"writes": writes}))
+    pub fn batch(writes: Vec<BatchWrite>) -> Self {
+        Self::new("POST", &["batch"]).with_body(&Batch { writes })
     }
 
-    /// The document says again what it said at a revision.
+    /// Makes a document again what it was at a revision.
     #[must_use]
-    pub fn revert(ty: &ResourceType, id: &str, revision: u64) -> Self {
-        Self::new("POST", &[&ty.plural, id, "revert"]).with(json!({"revision": revision}))
+    pub fn revert(ty: &TypeDescription, id: &str, revision: u64) -> Self {
+        Self::new("POST", &[&ty.plural, id, "revert"]).with_body(&RevertTarget { revision })
     }
 
-    /// Serves the resource types as the server's files say, where these differ from the change log as it was seen.
+    /// Serves the resource types as the server's files declare them, where these differ from the change log as the operator saw it.
     #[must_use]
     pub fn accept_types(seen: &Digest) -> Self {
         let mut edit = Self::new("POST", &["types", "accept"]);
@@ -220,12 +176,12 @@ impl Edit {
         Self::new("POST", &["changes", &revision.to_string(), "revert"])
     }
 
-    /// Says that the log, which was looked at, is to be followed, though it does not continue what is served: here, or by
-    /// a server elsewhere that serves what has this digest.
+    /// Accepts a change log, which an operator saw, though it diverged from what is served: by this server, or by another one that
+    /// serves this digest.
     #[must_use]
-    pub fn accept_log(looked_at: &Digest, served: Option<&Digest>) -> Self {
+    pub fn accept_log(seen: &Digest, served: Option<&Digest>) -> Self {
         let mut edit = Self::new("POST", &["store", "accept"]);
-        edit.query.push(("expected_digest".to_owned(), looked_at.to_string()));
+        edit.query.push(("expected_digest".to_owned(), seen.to_string()));
         edit.query.extend(served.map(|digest| ("served".to_owned(), digest.to_string())));
         edit
     }

@@ -1,7 +1,6 @@
-//! Why there is no answer.
+//! Why a request failed.
 
-use model::FieldError;
-use serde::Deserialize;
+use api::ProblemDetails;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +13,7 @@ pub enum ClientError {
         /// Why not.
         reason: String,
     },
-    /// A reason that cannot stand in a header.
+    /// A reason that cannot be sent in a header.
     #[error("a reason for the audit trail is one line of text")]
     Reason,
     /// The server cannot be reached, or does not answer in time.
@@ -22,15 +21,15 @@ pub enum ClientError {
     Unreachable {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// A change was sent, and nobody knows what became of it.
+    /// A change was sent, and it is unknown whether it was made.
     #[error("{url} did not answer as it should: {cause}")]
     Uncertain {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
     /// The connection ended before the answer did.
@@ -38,12 +37,12 @@ pub enum ClientError {
     Interrupted {
         /// The server.
         url: String,
-        /// What the system says.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// The server said no.
+    /// The server refused the request.
     #[error("{}", .0.detail)]
-    Refused(Box<Problem>),
+    Refused(Box<ProblemDetails>),
     /// The answer is not what this client expects.
     #[error("{url} answers what this client does not understand: {cause}")]
     Strange {
@@ -54,35 +53,17 @@ pub enum ClientError {
     },
 }
 
-/// RFC 9457 problem details.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Problem {
-    /// The HTTP status.
-    pub status: u16,
-    /// The stable name of the problem; empty where it was not our server that answered.
-    #[serde(default)]
-    pub code: String,
-    /// A sentence.
-    pub detail: String,
-    /// The broken rules, or the first of them.
-    #[serde(default)]
-    pub errors: Vec<FieldError>,
-    /// How many broken rules are not listed.
-    #[serde(default)]
-    pub more_errors: usize,
-}
-
 impl ClientError {
-    /// What the server said, if it said no.
+    /// The problem details, if the server refused the request.
     #[must_use]
-    pub fn problem(&self) -> Option<&Problem> {
+    pub fn problem(&self) -> Option<&ProblemDetails> {
         match self {
             Self::Refused(problem) => Some(problem),
             _ => None,
         }
     }
 
-    /// The status with which the server said no.
+    /// The status, if the server refused the request.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.problem().map(|problem| problem.status)

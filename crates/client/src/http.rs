@@ -10,16 +10,16 @@ use ureq::{
     tls::{RootCerts, TlsConfig},
 };
 
-use model::Plan;
+use api::{Plan, ProblemDetails};
 
-use crate::{ClientError, Edit, Fetched, Made, Problem, Query, stream::Changes};
+use crate::{ClientError, Edit, Fetched, Made, Query, stream::Changes};
 
 /// A bearer token; it cannot be printed.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Takes a token, without the white space around it. None where nothing remains, or what cannot stand in a header.
+    /// Takes a token, without the white space around it. None where nothing remains, or where it cannot be sent in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -53,11 +53,11 @@ pub struct Settings {
     pub reason: Option<String>,
     /// How long one answer may take.
     pub timeout: Duration,
-    /// How often to try again where that is safe and the server says "not now".
+    /// How often to retry where that is safe and the server answers 429 or 503.
     pub retries: u32,
 }
 
-/// Is told for how long, and what the server said.
+/// Called before a pause, with its length and the answer of the server.
 type Waiting = dyn Fn(Duration, &str);
 
 /// A server.
@@ -72,14 +72,14 @@ pub struct Client {
 
 /// How long it may take until a server takes a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long one stream may last. Nobody can tell a silent server from a dead one for ever; then it is asked anew.
+/// How long one stream may last. A silent server cannot be told from a dead one for ever; then a new stream is opened.
 const STREAM: Duration = Duration::from_mins(2);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// More than any answer: lists of large fleets are large.
 const LARGEST: u64 = 4 << 30;
 
-/// What may stand in a part of a path as it is.
+/// What a part of a path may contain as it is.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
 impl Client {
@@ -103,7 +103,7 @@ impl Client {
         let config = |timeout| {
             Agent::config_builder()
                 .http_status_as_error(false)
-                // A token is for one server; where it should go instead is for a person to say.
+                // A token is for one server; an operator decides whether another one gets it.
                 .max_redirects(0)
                 .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
                 .user_agent(concat!("flux-resourceset-cli/", env!("CARGO_PKG_VERSION")))
@@ -122,7 +122,7 @@ impl Client {
         })
     }
 
-    /// Tells somebody before each pause: for how long, and what the server said.
+    /// Calls a function before each pause, with its length and the answer of the server.
     #[must_use]
     pub fn on_waiting(self, waiting: impl Fn(Duration, &str) + 'static) -> Self {
         Self { waiting: Box::new(waiting), ..self }
@@ -148,7 +148,7 @@ impl Client {
         Ok(Made { revision, body: answer.json().map_err(|error| unclear(error.to_string()))? })
     }
 
-    /// Follows the log after a revision, or from now on.
+    /// Follows the change log after a revision, or from now on.
     pub fn follow(&self, after: Option<u64>) -> Result<Changes, ClientError> {
         let query: Vec<_> = after.map(|after| ("after".to_owned(), after.to_string())).into_iter().collect();
         let ask = Ask { method: "GET", url: self.address(&["changes", "stream"], &query), ..Ask::default() };
@@ -206,7 +206,7 @@ impl Client {
         url
     }
 
-    /// Sends a request, again where the server says "not now" and sending it twice is safe.
+    /// Sends a request, and retries where the server answers 429 or 503 and sending it twice is safe.
     fn send(&self, ask: &Ask) -> Result<Answer, ClientError> {
         let mut tries = 0;
         loop {
@@ -262,7 +262,7 @@ impl Client {
     }
 
     fn refused(&self, answer: Answer) -> ClientError {
-        let problem = serde_json::from_slice::<Problem>(&answer.body);
+        let problem = serde_json::from_slice::<ProblemDetails>(&answer.body);
         let foreign = |_| {
             let detail = match answer.header("location") {
                 Some(place) => format!("{} sends its clients to {place}", self.base),
@@ -270,12 +270,12 @@ impl Client {
                     format!("{} answers with status {}, not as a flux-resourceset server", self.base, answer.status)
                 }
             };
-            Problem { status: answer.status, code: String::new(), detail, errors: Vec::new(), more_errors: 0 }
+            ProblemDetails::new(answer.status, "", "", &detail, &[])
         };
         ClientError::Refused(Box::new(problem.unwrap_or_else(foreign)))
     }
 
-    /// Of a change that was sent, only our own server can say that it was not made.
+    /// Only the answer of a flux-resourceset server shows that a change that was sent was not made.
     fn uncertain(&self, ask: &Ask, error: ClientError) -> ClientError {
         let ours = error.problem().is_some_and(|problem| problem.status < 500 || !problem.code.is_empty());
         if !ask.writes || ask.repeatable || ours {
@@ -289,7 +289,7 @@ impl Client {
     }
 }
 
-/// What the system says of a failed exchange; the library's own words where it says nothing.
+/// The cause of a failed exchange, as the operating system reports it, or else as the library does.
 fn cause(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => error.to_string(),
@@ -299,7 +299,7 @@ fn cause(error: &ureq::Error) -> String {
     }
 }
 
-/// Without the address, which is said already.
+/// Without the address, which the message has already.
 fn plainly(error: &ClientError) -> String {
     match error {
         ClientError::Interrupted { cause, .. } | ClientError::Strange { cause, .. } => cause.clone(),
@@ -334,7 +334,7 @@ impl Ask {
     /// be the proxy's: then it has not asked the server.
     fn may_be_sent_again(&self, refused: &ClientError) -> bool {
         refused.problem().is_some_and(|problem| {
-            let nothing_was_done = matches!(problem.code.as_str(), "busy" | "not-ready");
+            let nothing_was_done = matches!(&*problem.code, "busy" | "not-ready");
             problem.status == 429 || (problem.status == 503 && (self.repeatable || nothing_was_done))
         })
     }

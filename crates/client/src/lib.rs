@@ -1,7 +1,7 @@
 //! A typed, blocking client of the operator's API.
 //!
-//! It asks and is answered, and decides nothing: what a command means is the caller's. Two things it takes care of,
-//! because every caller would have to: the token that a request needs, and trying again where that is safe.
+//! It sends requests and reads answers, and decides nothing: what a command means is up to its caller. It does two things that every
+//! caller would have to do: it chooses the token that a request needs, and it retries where that is safe.
 
 mod answer;
 mod edit;
@@ -10,16 +10,17 @@ mod http;
 mod resource_type;
 mod stream;
 
-pub use answer::{
-    Change, ChangeWithDocuments, DocumentProblem, Fetched, Heading, HistoryEntry, Made, ProblemCounts, Ready, Store,
-    TypeChanges, Write, Written,
-};
-pub use edit::{BatchWrite, Edit, PatchKind};
-pub use failure::{ClientError, Problem};
+pub use answer::{Fetched, Made};
+pub use edit::{Edit, PatchKind};
+pub use failure::ClientError;
 pub use http::{Client, Settings, Token};
-pub use resource_type::{ResourceType, Types};
+pub use resource_type::Types;
 pub use stream::Changes;
 
+use api::{
+    ChangeDetails, ChangeSummary, DocumentProblem, HistoryEntry, ProblemCounts, Readiness, StoreState, TypeChanges,
+    TypeDescription,
+};
 use model::{Map, Value};
 use serde::de::DeserializeOwned;
 
@@ -29,21 +30,21 @@ pub type Query<'a> = &'a [(String, String)];
 impl Client {
     /// The resource types that the server knows.
     pub fn types(&self) -> Result<Types, ClientError> {
-        self.read::<Vec<ResourceType>>(&["types"], &[]).map(Types::new)
+        self.read::<Vec<TypeDescription>>(&["types"], &[]).map(Types::new)
     }
 
-    /// The documents of a type that the filters take.
-    pub fn list(&self, ty: &ResourceType, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
+    /// The documents of a type that match the filters.
+    pub fn list(&self, ty: &TypeDescription, query: Query<'_>) -> Result<Vec<Map>, ClientError> {
         self.read(&[&ty.plural], query)
     }
 
     /// One document, now or as it was at a revision.
-    pub fn get(&self, ty: &ResourceType, id: &str, revision: Option<u64>) -> Result<Fetched, ClientError> {
+    pub fn get(&self, ty: &TypeDescription, id: &str, revision: Option<u64>) -> Result<Fetched, ClientError> {
         self.fetch(&[&ty.plural, id], &at(revision))
     }
 
     /// The changes of a document, newest first: all that the server keeps.
-    pub fn history(&self, ty: &ResourceType, id: &str) -> Result<Vec<HistoryEntry>, ClientError> {
+    pub fn history(&self, ty: &TypeDescription, id: &str) -> Result<Vec<HistoryEntry>, ClientError> {
         let mut all: Vec<HistoryEntry> = Vec::new();
         loop {
             let mut query = vec![("limit".to_owned(), "100".to_owned())];
@@ -57,33 +58,32 @@ impl Client {
         }
     }
 
-    /// What a cluster is told of a type, now or as it was told at a revision.
-    pub fn inputs(&self, cluster: &str, ty: &ResourceType, revision: Option<u64>) -> Result<Value, ClientError> {
+    /// The inputs of a type that a cluster gets, now or as they were at a revision.
+    pub fn inputs(&self, cluster: &str, ty: &TypeDescription, revision: Option<u64>) -> Result<Value, ClientError> {
         self.read(&["clusters", cluster, "inputs", &ty.path], &at(revision))
     }
 
-    /// What Flux Operator is answered under a DNS name.
+    /// The answer to a poll of Flux Operator under a DNS name.
     pub fn poll(&self, dns: &str, path: &str) -> Result<Value, ClientError> {
         self.read(&["api", "v2", "flux", "clusters", dns, path], &[])
     }
 
-    /// Everything that a cluster needs to poll but the token, as manifests.
+    /// Everything that a cluster needs to poll except the token, as manifests.
     pub fn bootstrap(&self, dns: &str, query: Query<'_>) -> Result<String, ClientError> {
         self.get_from(&["api", "v2", "flux", "clusters", dns, "bootstrap"], query)?.text()
     }
 
     /// Changes, newest first.
-    pub fn changes(&self, query: Query<'_>) -> Result<Vec<Change>, ClientError> {
+    pub fn changes(&self, query: Query<'_>) -> Result<Vec<ChangeSummary>, ClientError> {
         self.read(&["changes"], query)
     }
 
     /// One change, with every document before and after it.
-    pub fn change(&self, revision: u64) -> Result<ChangeWithDocuments, ClientError> {
+    pub fn change(&self, revision: u64) -> Result<ChangeDetails, ClientError> {
         self.read(&["changes", &revision.to_string()], &[])
     }
 
-    /// What is wrong with documents that are already there: all that the filters take, or so many of it. Answers also how many
-    /// there are.
+    /// Problems of stored documents: all that match the filters, or so many of them; and how many there are.
     pub fn problems(
         &self,
         filters: Query<'_>,
@@ -117,13 +117,13 @@ impl Client {
         self.read(&["types", "changes"], &[])
     }
 
-    /// Whether polls can be answered, and from a picture of what age.
-    pub fn ready(&self) -> Result<Ready, ClientError> {
+    /// Whether polls can be answered, and from a snapshot of what age.
+    pub fn ready(&self) -> Result<Readiness, ClientError> {
         self.read(&["ready"], &[])
     }
 
-    /// What is served, and what the log says.
-    pub fn store(&self) -> Result<Store, ClientError> {
+    /// What is served, and where the change log ends.
+    pub fn store(&self) -> Result<StoreState, ClientError> {
         self.read(&["store"], &[])
     }
 

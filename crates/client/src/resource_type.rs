@@ -1,90 +1,34 @@
 //! The resource types of a server, and the names by which people call them.
 
-use std::collections::BTreeMap;
-
-use model::{Map, Value};
-use serde::{Deserialize, Serialize};
-
-/// A kind of document.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ResourceType {
-    /// The singular: `platform_component`.
-    pub kind: String,
-    /// The plural, which is the path of its documents: `platform_components`.
-    pub plural: String,
-    /// The last part of its Flux endpoint: `platform-components`.
-    pub path: String,
-    /// What it is.
-    pub description: String,
-    /// Whether clusters patch it.
-    pub patchable: bool,
-    /// Fields that are put under one name in an input.
-    pub nest: BTreeMap<String, Vec<String>>,
-    /// Fields by which its documents can be filtered.
-    pub filters: Vec<String>,
-    /// The schema of a document.
-    pub schema: Value,
-    /// The list in which clusters refer to it; the cluster type has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub list: Option<String>,
-    /// What an input becomes on a cluster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<String>,
-}
-
-impl ResourceType {
-    /// Whether its documents are the clusters.
-    #[must_use]
-    pub fn is_cluster(&self) -> bool {
-        self.kind == model::ResourceType::CLUSTER
-    }
-
-    /// What a document of it is called: `kind/id`.
-    #[must_use]
-    pub fn name(&self, id: &str) -> String {
-        format!("{}/{id}", self.kind)
-    }
-
-    /// The schemas of its fields, in the order in which they are declared.
-    #[must_use]
-    pub fn properties(&self) -> Option<&Map> {
-        self.schema.get("properties").and_then(Value::as_object)
-    }
-
-    /// The schema of a field.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<&Value> {
-        self.properties()?.get(name)
-    }
-}
+use api::TypeDescription;
 
 /// All types of a server.
 #[derive(Clone, Debug)]
-pub struct Types(Vec<ResourceType>);
+pub struct Types(Vec<TypeDescription>);
 
 impl Types {
     /// These types.
     #[must_use]
-    pub fn new(types: Vec<ResourceType>) -> Self {
+    pub fn new(types: Vec<TypeDescription>) -> Self {
         Self(types)
     }
 
     /// All of them, the cluster first.
-    pub fn iter(&self) -> impl Iterator<Item = &ResourceType> {
+    pub fn iter(&self) -> impl Iterator<Item = &TypeDescription> {
         self.0.iter()
     }
 
     /// Those that clusters refer to.
-    pub fn definitions(&self) -> impl Iterator<Item = &ResourceType> {
+    pub fn definitions(&self) -> impl Iterator<Item = &TypeDescription> {
         self.0.iter().filter(|ty| !ty.is_cluster())
     }
 
-    /// The type that a person means: by kind, plural, path or list, with `-` as good as `_`; or by the last word of its
+    /// The type of a name: by kind, plural, path or list, with `-` as good as `_`; or by the last word of its
     /// kind or plural (`component`), where no other type has it.
     #[must_use]
-    pub fn by_name(&self, name: &str) -> Option<&ResourceType> {
+    pub fn by_name(&self, name: &str) -> Option<&TypeDescription> {
         let name = name.to_lowercase().replace('-', "_");
-        let exact = |ty: &&ResourceType| {
+        let exact = |ty: &&TypeDescription| {
             [&ty.kind, &ty.plural].contains(&&name)
                 || ty.path.replace('-', "_") == name
                 || ty.list.as_ref() == Some(&name)
@@ -98,21 +42,19 @@ impl Types {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn types(kinds: &[(&str, &str)]) -> Types {
-        let ty = |(kind, plural): &(&str, &str)| ResourceType {
-            kind: (*kind).to_owned(),
-            plural: (*plural).to_owned(),
-            path: plural.replace('_', "-"),
-            description: String::new(),
-            patchable: false,
-            nest: BTreeMap::new(),
-            filters: Vec::new(),
-            schema: Value::Null,
-            list: Some((*plural).to_owned()),
-            template: None,
+        let ty = |(kind, plural): &(&str, &str)| {
+            let ty = json!({
+                "kind": kind, "plural": plural, "path": plural.replace('_', "-"), "description": "", "patchable": false,
+                "nest": {}, "filters": [], "schema": null, "list": plural
+            });
+            serde_json::from_value(ty).unwrap()
         };
         Types::new(kinds.iter().map(ty).collect())
     }

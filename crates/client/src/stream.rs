@@ -1,8 +1,10 @@
-//! The log as it grows: server-sent events, read line by line.
+//! The change log as it grows: server-sent events, read line by line.
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::{Change, ClientError};
+use api::ChangeSummary;
+
+use crate::ClientError;
 
 /// Changes as they come; ends where the server ends the stream.
 pub struct Changes {
@@ -17,7 +19,7 @@ impl Changes {
 }
 
 impl Iterator for Changes {
-    type Item = Result<Change, ClientError>;
+    type Item = Result<ChangeSummary, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut data = String::new();

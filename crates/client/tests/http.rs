@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use client::{BatchWrite, Client, ClientError, Edit, ResourceType, Settings, Token};
+use api::{BatchWrite, TypeDescription};
+use client::{Client, ClientError, Edit, Settings, Token};
 use model::Map;
 use serde_json::json;
 
@@ -65,7 +66,7 @@ fn client(url: &str) -> Client {
     Client::new(settings).unwrap()
 }
 
-fn namespaces() -> ResourceType {
+fn namespaces() -> TypeDescription {
     let ty = json!({
         "kind": "namespace", "plural": "namespaces", "path": "namespaces", "description": "", "patchable": false,
         "nest": {}, "filters": [], "schema": {}, "list": "namespaces"
@@ -139,7 +140,7 @@ fn reads_are_tried_again_and_writes_only_where_that_is_safe() {
 
     let delete = BatchWrite::Delete { kind: "namespace".to_owned(), id: "a".to_owned(), cascade: false };
     let (url, _) = scripted(vec![problem(503, "store-unavailable"), made()]);
-    assert_eq!(client(&url).make(&Edit::batch(&[delete])).unwrap_err().status(), Some(503));
+    assert_eq!(client(&url).make(&Edit::batch(vec![delete])).unwrap_err().status(), Some(503));
 
     let (url, _) = scripted((0..4).map(|_| problem(503, "not-ready")).collect());
     assert_eq!(client(&url).list(&namespaces(), &[]).unwrap_err().status(), Some(503), "not for ever");

@@ -6,6 +6,7 @@
 
 use std::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -13,8 +14,9 @@ use uuid::Uuid;
 use crate::{Change, Revision, Write};
 
 /// The name of a log: made with it, and kept wherever it is moved to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, with = "Uuid")]
 pub struct StoreId(Uuid);
 
 impl From<Uuid> for StoreId {
@@ -38,8 +40,9 @@ impl FromStr for StoreId {
 }
 
 /// How often an operator has said that this history is the one to follow, though it is not what was served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, with = "u64")]
 pub struct Epoch(pub u64);
 
 impl Epoch {
@@ -57,7 +60,8 @@ impl fmt::Display for Epoch {
 }
 
 /// Stands for a change and everything before it.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(inline, with = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -127,7 +131,7 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// A place in the history of a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Which log.
     pub store: StoreId,

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// Gives a newtype over shared text the traits that make it usable as a key and in answers.
@@ -43,7 +44,8 @@ macro_rules! shared_text {
 }
 
 /// The singular name of a resource type, for example `platform_component`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(inline, with = "String")]
 pub struct Kind(Arc<str>);
 shared_text!(Kind);
 
@@ -63,7 +65,8 @@ impl From<&str> for Kind {
 ///
 /// The grammar here is what every type needs: an id stands in a URL path and in log lines. Types narrow it further by
 /// the `pattern` of their `id`, for example to what Kubernetes takes as a namespace's name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(inline, with = "String")]
 pub struct Id(Arc<str>);
 shared_text!(Id);
 
@@ -135,8 +138,9 @@ pub fn dns_spelling(text: &str) -> Cow<'_, str> {
 }
 
 /// The number of a change, and of the state of the fleet after it. Zero is the log before its first change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, with = "u64")]
 pub struct Revision(pub u64);
 
 impl Revision {

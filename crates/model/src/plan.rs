@@ -3,15 +3,17 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Id, Kind, Value};
 
 /// A change, told before it is made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Always true: nothing was written.
+    #[schemars(extend("enum" = [true]))]
     pub dry_run: bool,
     /// The revision on which the plan was made.
     pub revision: u64,
@@ -27,7 +29,7 @@ pub struct Plan {
 }
 
 /// Inputs that a change would take from clusters with `deletion_protection`, more than its request allows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusedRemovals {
     /// The code with which the change would fail.
     pub code: Cow<'static, str>,
@@ -40,7 +42,7 @@ pub struct RefusedRemovals {
 }
 
 /// What a protected cluster would lose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProtectedCluster {
     /// The cluster.
     pub id: Id,
@@ -49,7 +51,7 @@ pub struct ProtectedCluster {
 }
 
 /// What would happen to a document.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentPlan {
     /// The kind.
     pub kind: Kind,
@@ -61,9 +63,10 @@ pub struct DocumentPlan {
     pub diff: Vec<Difference>,
 }
 
-/// One value before and after, as JSON text; one that is missing was not or would not be there. A plan of the whole fleet has
-/// lists of every cluster: parsed, they would take ten times the memory of their text.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One value before and after; one that is missing was not or would not be there.
+//
+// Kept as JSON text: a plan of the whole fleet has lists of every cluster, which take ten times the memory when parsed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// A JSON pointer.
     pub pointer: String,
@@ -86,7 +89,7 @@ impl Difference {
 }
 
 /// What a cluster would get differently.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterPlan {
     /// The cluster.
     pub id: Id,
@@ -97,7 +100,7 @@ pub struct ClusterPlan {
 }
 
 /// The ids of inputs that would come, change or go.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InputPlan {
     /// Flux would create what these render.
     pub added: Vec<Id>,
@@ -108,7 +111,7 @@ pub struct InputPlan {
 }
 
 /// Counts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Clusters that would get something else.
     pub clusters: usize,

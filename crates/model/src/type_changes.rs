@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::{Digest, Kind, Registry, ResourceType, TypeRecord};
 
 /// A type whose file and whose record differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeChange {
     /// What becomes of the type on this server.
     pub change: TypeChangeKind,
@@ -24,7 +25,7 @@ pub struct TypeChange {
 }
 
 /// What becomes of a type whose file and whose record differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TypeChangeKind {
     /// New, or with a field more: it is served, and recorded without being asked for.

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Body, Id, InvalidId, Kind, Map, Op, ResourceType, Value, Write};
@@ -32,7 +33,7 @@ pub(crate) fn alters_objects(field: &str, default: &Value) -> bool {
 }
 
 /// How a type is served.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeRecord {
     /// The kind of the documents that are served.
     pub kind: Kind,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,7 +15,7 @@ const MESSAGE: usize = 500;
 const POINTER: usize = 1_000;
 
 /// One broken rule: where, which, and in words.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct FieldError {
     /// The document, as `kind/id`, where a request concerns several.
     #[serde(default, skip_serializing_if = "Option::is_none")]

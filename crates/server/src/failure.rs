@@ -1,7 +1,8 @@
 //! Every failure has one body: RFC 9457 problem details with a stable `code` and a sentence.
 //!
-//! What a client is told and what the log is told are two texts: causes go to the log only.
+//! A client gets a sentence, and the log gets the cause: causes are never sent.
 
+use api::ProblemDetails;
 use axum::{
     http::{
         HeaderName, HeaderValue, StatusCode,
@@ -10,17 +11,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fleet::{Refusal, SnapshotError};
-use model::{
-    FieldError, Id, Kind, Point,
-    excerpt::sentence,
-    limits::{COUNTED_ERRORS, ERRORS},
-};
-use serde::Serialize;
+use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::COUNTED_ERRORS};
 
-/// Characters of the sentence that a client is told, and of the cause that the log is told.
+/// Characters of the sentence for the client, and of the cause for the log.
 const SENTENCE: usize = 2_000;
 
-/// A request that is not answered as it was asked. Boxed, since every handler may return one and few do.
+/// A request that failed. Boxed, since every handler may return one and few do.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure(Box<Inner>);
 
@@ -32,20 +28,6 @@ struct Inner {
     errors: Vec<FieldError>,
     header: Option<(HeaderName, HeaderValue)>,
     cause: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    code: &'static str,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [FieldError],
-    /// How many broken rules are not listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    more_errors: Option<usize>,
 }
 
 impl Failure {
@@ -68,19 +50,19 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this path")
     }
 
-    /// The picture of the fleet is not there yet.
+    /// There is no snapshot of the fleet yet.
     pub(crate) fn not_ready() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "the fleet has not been loaded from the store yet")
             .with_header(RETRY_AFTER, Self::RETRY)
     }
 
-    /// The store is away. Whether it has taken a change that was on its way is for the next read to say.
+    /// The store cannot be reached. Whether it has committed a change that was being appended is known after the next read.
     pub(crate) fn store_unavailable() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
             .with_header(RETRY_AFTER, Self::RETRY)
     }
 
-    /// Whoever holds a picture holds on to it; a change would continue another history.
+    /// The server keeps the snapshot that it serves; a change would continue another history.
     pub(crate) fn store_diverged(head: &Point) -> Self {
         let detail = "the log does not continue what is served; an operator has to look at it (GET /store)";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
@@ -93,13 +75,13 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "types-changed", detail).with_header(RETRY_AFTER, Self::RETRY)
     }
 
-    /// A document was saved that this server cannot read, so that nobody can say what it holds.
+    /// A document was saved that this server cannot read, so that its content is unknown.
     pub(crate) fn unreadable_document(kind: &Kind, id: &Id, cause: impl ToString) -> Self {
         let detail = format!("{kind}/{id} cannot be read, so there is no whole answer; replace it (PUT) or delete it");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable-document", detail).because(cause)
     }
 
-    /// Others of its sort are under way, as many as may be. Nothing was done.
+    /// As many requests of its sort are under way as are allowed. Nothing was done.
     pub(crate) fn too_many_requests(what: &str) -> Self {
         let detail = format!("there are too many {what} at the same time; nothing was done, and it can be tried again");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).with_header(RETRY_AFTER, Self::RETRY_SOON)
@@ -124,7 +106,7 @@ impl Failure {
         failure
     }
 
-    /// A change that would break rules, all of which are told.
+    /// A change that would break rules, all of which are listed.
     pub(crate) fn invalid(errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [only] => only.to_string(),
@@ -145,12 +127,12 @@ impl Failure {
         self
     }
 
-    /// How many broken rules it tells.
+    /// How many broken rules it lists.
     pub(crate) fn error_count(&self) -> usize {
         self.0.errors.len().max(1)
     }
 
-    /// The broken rules that it tells, or itself as one.
+    /// The broken rules that it lists, or itself as one.
     pub(crate) fn into_errors(self) -> Vec<FieldError> {
         if self.0.errors.is_empty() { vec![FieldError::new("", self.0.code, self.0.detail)] } else { self.0.errors }
     }
@@ -173,7 +155,7 @@ impl Failure {
         self.0.code
     }
 
-    /// What the log is told: the cause, or else what the client is told.
+    /// The text for the log: the cause, or else the sentence for the client.
     pub(crate) fn cause(&self) -> &str {
         self.0.cause.as_deref().unwrap_or(&self.0.detail)
     }
@@ -199,22 +181,14 @@ impl From<Refusal> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let Inner { status, code, detail, errors, header, .. } = &*self.0;
-        let body = Body {
-            // The status says what kind of problem it is; `code` says which.
-            r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error"),
-            status: status.as_u16(),
-            code,
-            detail,
-            errors: &errors[..errors.len().min(ERRORS)],
-            more_errors: errors.len().checked_sub(ERRORS).filter(|more| *more > 0),
-        };
+        let title = status.canonical_reason().unwrap_or("Error");
+        let body = ProblemDetails::new(status.as_u16(), title, code, detail, errors);
         let mut response = (*status, axum::Json(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value.clone());
         }
-        // For whoever observes the request: a failure is logged once, there.
+        // For the middleware that observes requests: a failure is logged once, there.
         response.extensions_mut().insert(self);
         response
     }

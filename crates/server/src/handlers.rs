@@ -1,4 +1,4 @@
-//! One operation a file; each says who may, what is asked, and the answer.
+//! One operation per file: who may call it, what the request contains, and the answer.
 
 pub(crate) mod batch;
 pub(crate) mod bootstrap;

@@ -1,13 +1,13 @@
-//! The OpenAPI document, derived from the resource types and from what the mode serves.
+//! The OpenAPI document, derived from the resource types, the bodies of `api`, and what the mode serves.
 //!
 //! A test compares it with the router: every route is described, and every described route answers.
 
 mod operators;
 mod parameters;
 mod polls;
-mod schemas;
 
-use model::{Registry, Value, yaml};
+use api::{DocumentProblem, Health, ProblemCounts, ProblemDetails, Readiness, Schemas, StoreState, TypeChanges};
+use model::{Map, Registry, Value, yaml};
 use serde_json::json;
 
 use crate::config::Mode;
@@ -15,12 +15,14 @@ use crate::config::Mode;
 /// The document, as YAML.
 pub fn document(registry: &Registry, mode: Mode) -> Result<String, yaml::EmitError> {
     let mut paths = json!({});
-    let mut schemas = schemas::shared();
-    polls::describe(registry, &mut paths, &mut schemas);
-    service(&mut paths);
+    let mut schemas = Schemas::default();
+    let mut documents = polls::describe(registry, &mut paths, &mut schemas);
+    service(&mut paths, &mut schemas);
     if mode == Mode::Crud {
-        operators::describe(registry, &mut paths, &mut schemas);
+        documents.extend(operators::describe(registry, &mut paths, &mut schemas));
     }
+    let problem = schemas.answer::<ProblemDetails>();
+    let schemas: Map = schemas.into_components().into_iter().chain(documents).collect();
     yaml::write(&json!({
         "openapi": "3.0.3",
         "info": {
@@ -47,14 +49,14 @@ pub fn document(registry: &Registry, mode: Mode) -> Result<String, yaml::EmitErr
             "responses": {
                 "Problem": {
                     "description": "The request was not answered as asked. Flux keeps everything on any such answer.",
-                    "content": {"application/problem+json": {"schema": reference("Problem")}}
+                    "content": {"application/problem+json": {"schema": problem}}
                 },
                 "TooManyRequests": {
                     "description": "Too many requests of this sort are under way. Nothing was done.",
                     "headers": {"Retry-After": {
                         "schema": {"type": "integer"}, "description": "After how many seconds to try again."
                     }},
-                    "content": {"application/problem+json": {"schema": reference("Problem")}}
+                    "content": {"application/problem+json": {"schema": problem}}
                 }
             }
         }
@@ -152,12 +154,33 @@ impl Operation {
 
 const JSON: &str = "application/json";
 
-fn service(paths: &mut Value) {
-    let status = json!({"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}});
+/// A schema as documents are held to it: an object that lists its fields has no others. Our own words are left out, and the one
+/// that `OpenAPI` 3.0 does not know.
+fn closed(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return schema.clone() };
+    let mut closed_schema = Map::new();
+    for (word, value) in schema.iter().filter(|(word, _)| !word.starts_with("x-") && *word != "propertyNames") {
+        let value = match (word.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.iter().map(|(name, field)| (name.clone(), closed(field))).collect()
+            }
+            ("items" | "additionalProperties", value) => closed(value),
+            ("anyOf", Value::Array(schemas)) => schemas.iter().map(closed).collect(),
+            (_, value) => value.clone(),
+        };
+        closed_schema.insert(word.clone(), value);
+    }
+    if closed_schema.contains_key("properties") {
+        closed_schema.entry("additionalProperties").or_insert(json!(false));
+    }
+    Value::Object(closed_schema)
+}
+
+fn service(paths: &mut Value, schemas: &mut Schemas) {
     let text = json!({"type": "string"});
     let types = "Where this server's files and the change log differ on how resource types are served.";
     let counted = "How many problems stored documents have, in all and by rule.";
-    let problems = json!({"type": "array", "items": reference("DocumentProblem")});
+    let problems = schemas.answer::<Vec<DocumentProblem>>();
     let page = ["ProblemRule", "ProblemKind", "ProblemId", "ProblemLimit", "Offset"].map(parameter).to_vec();
     Operation::new("operators", "listProblems", "What is wrong with stored documents, a page of it.", &problems)
         .with(page)
@@ -167,11 +190,18 @@ fn service(paths: &mut Value) {
         }))
         .at(paths, "/problems", "get");
     for (path, id, tag, summary, media, schema) in [
-        ("/problems/counts", "countProblems", "operators", counted, JSON, reference("ProblemCounts")),
-        ("/store", "getStore", "operators", "What is served, and what the log says.", JSON, reference("Store")),
-        ("/types/changes", "getTypeChanges", "operators", types, JSON, reference("TypeChanges")),
-        ("/health", "health", "service", "The process is alive.", JSON, status),
-        ("/ready", "ready", "service", "Polls can be answered.", JSON, reference("Ready")),
+        ("/problems/counts", "countProblems", "operators", counted, JSON, schemas.answer::<ProblemCounts>()),
+        (
+            "/store",
+            "getStore",
+            "operators",
+            "What is served, and where the change log ends.",
+            JSON,
+            schemas.answer::<StoreState>(),
+        ),
+        ("/types/changes", "getTypeChanges", "operators", types, JSON, schemas.answer::<TypeChanges>()),
+        ("/health", "health", "service", "The process is alive.", JSON, schemas.answer::<Health>()),
+        ("/ready", "ready", "service", "Polls can be answered.", JSON, schemas.answer::<Readiness>()),
         ("/openapi.yaml", "openapi", "service", "This document.", "application/yaml", json!({})),
         ("/metrics", "metrics", "service", "Metrics for Prometheus.", "text/plain", text),
     ] {

@@ -9,8 +9,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::BatchWrite;
 use clap::Args;
-use client::{BatchWrite, Edit};
+use client::Edit;
 use model::{FieldError, Map, Value};
 
 use crate::{
@@ -53,7 +54,7 @@ pub(crate) enum DocumentDifference<'a> {
     /// A cluster that was decommissioned.
     Restored(&'a FileDocument<'a>),
     Changed(&'a FileDocument<'a>, Map),
-    Pruned(&'a client::ResourceType, Map),
+    Pruned(&'a api::TypeDescription, Map),
 }
 
 impl DocumentDifference<'_> {
@@ -172,7 +173,7 @@ impl ApplyArgs {
             let writes: Vec<_> = differences.iter().map(DocumentDifference::write).collect();
             let restores = differences.iter().any(|difference| matches!(difference, DocumentDifference::Restored(_)));
             let confirm = if self.desired.prune || restores { Confirm::OnChange } else { Confirm::OnLoss };
-            Ok((Edit::batch(&writes).on(revision), confirm))
+            Ok((Edit::batch(writes).on(revision.0), confirm))
         });
         let Some(change) = change.map_err(|error| with_positions(error, &differences))? else {
             return Ok(ExitCode::SUCCESS);

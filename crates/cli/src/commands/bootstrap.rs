@@ -11,8 +11,9 @@ use std::{
     process::ExitCode,
 };
 
+use api::ProblemDetails;
 use clap::Args;
-use client::{Problem, Token};
+use client::Token;
 use model::{Value, yaml};
 use serde_json::json;
 
@@ -152,7 +153,7 @@ impl BootstrapArgs {
 }
 
 /// Whether the server has no `PUBLIC_URL`.
-fn lacks_public_url(problem: &Problem) -> bool {
+fn lacks_public_url(problem: &ProblemDetails) -> bool {
     problem.errors.iter().any(|error| error.pointer == "/api_url")
 }
 

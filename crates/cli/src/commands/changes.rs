@@ -2,8 +2,9 @@
 
 use std::{process::ExitCode, thread, time::Duration};
 
+use api::{ChangeSummary, Timestamp};
 use clap::{Args, Subcommand};
-use client::{Change, Edit};
+use client::Edit;
 use model::Value;
 
 use crate::{
@@ -103,7 +104,7 @@ impl ChangesArgs {
     fn follow(&self, session: &Session) -> Result<ExitCode> {
         let mut before = session.client.changes(&[("limit".to_owned(), self.limit.to_string())])?;
         before.reverse();
-        let mut last = before.last().map_or(0, |change| change.heading.revision);
+        let mut last = before.last().map_or(0, |change| change.heading.revision.0);
         if session.out.is_for_people() {
             session.out.show(&command_output(&before)?)?;
         } else {
@@ -122,7 +123,7 @@ impl ChangesArgs {
                         changes.map_while(|change| change.inspect_err(|error| report_invalid(session, error)).ok())
                     {
                         print_change(session, &change)?;
-                        last = change.heading.revision;
+                        last = change.heading.revision.0;
                     }
                 }
             }
@@ -139,13 +140,13 @@ fn report_invalid(session: &Session, error: &client::ClientError) {
 }
 
 /// Prints one change as one line.
-fn print_change(session: &Session, change: &Change) -> Result<()> {
+fn print_change(session: &Session, change: &ChangeSummary) -> Result<()> {
     match session.out.format {
         OutputFormat::Json => output::print(&format!("{}\n", serde_json::to_string(change)?)),
         OutputFormat::Yaml => output::print(&format!("---\n{}", output::as_yaml(&serde_json::to_value(change)?)?)),
         OutputFormat::Name => output::print(&format!("{}\n", change.heading.revision)),
         OutputFormat::Table | OutputFormat::Wide => {
-            let Change { heading, .. } = change;
+            let ChangeSummary { heading, .. } = change;
             let reason = heading.reason.as_deref().unwrap_or_default();
             let line = format!(
                 "{:<8}  {}  {}  {}  {reason}",
@@ -159,8 +160,8 @@ fn print_change(session: &Session, change: &Change) -> Result<()> {
     }
 }
 
-fn command_output(changes: &[Change]) -> Result<CommandOutput> {
-    let column = |cell: fn(&Change) -> String| changes.iter().map(cell).collect::<Vec<_>>();
+fn command_output(changes: &[ChangeSummary]) -> Result<CommandOutput> {
+    let column = |cell: fn(&ChangeSummary) -> String| changes.iter().map(cell).collect::<Vec<_>>();
     let table = TextTable::default()
         .key("REVISION", column(|change| change.heading.revision.to_string()))
         .key("TIME", column(|change| time(&change.heading.at)))
@@ -173,8 +174,8 @@ fn command_output(changes: &[Change]) -> Result<CommandOutput> {
 }
 
 /// The documents that a change wrote: the first ones, and how many more.
-fn documents(change: &Change, most: usize) -> String {
-    let name = |write: &client::Write| match write.op.as_str() {
+fn documents(change: &ChangeSummary, most: usize) -> String {
+    let name = |write: &api::WriteSummary| match write.op.as_str() {
         "put" => format!("{}/{}", write.kind, write.id),
         _ => format!("-{}/{}", write.kind, write.id),
     };
@@ -185,7 +186,8 @@ fn documents(change: &Change, most: usize) -> String {
 }
 
 /// A time to the second.
-pub(crate) fn time(at: &str) -> String {
+pub(crate) fn time(at: &Timestamp) -> String {
+    let at = at.to_string();
     let seconds = at.split_once('.').map_or(at.trim_end_matches('Z'), |(seconds, _)| seconds);
     format!("{}Z", seconds.replace('T', " "))
 }

@@ -3,8 +3,9 @@
 
 use std::{path::PathBuf, process::ExitCode, str::FromStr};
 
+use api::{BatchWrite, TypeDescription};
 use clap::Args;
-use client::{BatchWrite, Edit, ResourceType};
+use client::Edit;
 use model::{Map, Unambiguous, Value};
 use serde_json::json;
 
@@ -257,7 +258,7 @@ impl CreateDocumentArgs {
         create_and_assign(session, ty, body, &self.attach)
     }
 
-    fn body_from_flags(&self, ty: &ResourceType, id: &str) -> Result<Map> {
+    fn body_from_flags(&self, ty: &TypeDescription, id: &str) -> Result<Map> {
         let mut body = documents::with_id(id);
         for KeyValue { key, value } in &self.field {
             let field = ty.field(key).ok_or_else(|| {
@@ -285,7 +286,7 @@ impl CreateDocumentArgs {
     }
 }
 
-fn from_file(session: &Session, ty: &ResourceType, file: &PathBuf) -> Result<Map> {
+fn from_file(session: &Session, ty: &TypeDescription, file: &PathBuf) -> Result<Map> {
     let mut found = files::read(std::slice::from_ref(file), session.types()?, |_, _| {})?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) if only.ty.kind == ty.kind => Ok(only.body),
@@ -299,7 +300,7 @@ pub(crate) fn create_from_flags(session: &Session, ty: &str, flags: &impl Docume
     create_and_assign(session, session.resource_type(ty)?, flags.body()?, flags.attach())
 }
 
-fn create_unassigned(session: &Session, ty: &ResourceType, body: Map, consent: ConsentArgs) -> Result<ExitCode> {
+fn create_unassigned(session: &Session, ty: &TypeDescription, body: Map, consent: ConsentArgs) -> Result<ExitCode> {
     let name = documents::name(ty, &body);
     let (edit, done) = (Edit::create(ty, body), format!("{name} created"));
     // Another cluster may still poll under the DNS name, if it was released, and would then lose inputs.
@@ -308,7 +309,7 @@ fn create_unassigned(session: &Session, ty: &ResourceType, body: Map, consent: C
 }
 
 /// Creates a document unless it exists, and assigns it to clusters.
-fn create_and_assign(session: &Session, ty: &ResourceType, body: Map, attach: &AttachArgs) -> Result<ExitCode> {
+fn create_and_assign(session: &Session, ty: &TypeDescription, body: Map, attach: &AttachArgs) -> Result<ExitCode> {
     if attach.cluster.is_empty() {
         return create_unassigned(session, ty, body, attach.consent);
     }
@@ -333,7 +334,7 @@ fn create_and_assign(session: &Session, ty: &ResourceType, body: Map, attach: &A
     let done = format!("{name} {what}, assigned to {}", counted(attach.cluster.len(), "cluster"));
     let clusters = session.cluster_type()?;
     let named = attach.cluster.iter().map(|id| (clusters, id.as_str())).collect();
-    let edit = Edit::batch(&writes);
+    let edit = Edit::batch(writes);
     attach.consent.perform(session, ChangeRequest { edit, confirm: Confirm::Never, done, names: vec![name], named })
 }
 

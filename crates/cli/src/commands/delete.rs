@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::BatchWrite;
 use clap::Args;
-use client::{BatchWrite, Edit};
+use client::Edit;
 
 use crate::{
     completion,
@@ -32,7 +33,7 @@ impl DeleteArgs {
             several => {
                 let (kind, cascade) = (&ty.kind, self.cascade);
                 let delete = |id: &String| BatchWrite::Delete { kind: kind.clone(), id: id.clone(), cascade };
-                Edit::batch(&several.iter().map(delete).collect::<Vec<_>>())
+                Edit::batch(several.iter().map(delete).collect())
             }
         };
         let names: Vec<_> = self.ids.iter().map(|id| ty.name(id)).collect();

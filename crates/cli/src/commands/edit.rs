@@ -8,8 +8,9 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::{Edit as Change, ResourceType};
+use client::Edit as Change;
 use model::{Map, Value, yaml};
 
 use crate::{
@@ -81,7 +82,7 @@ impl EditArgs {
         }
     }
 
-    fn save(&self, session: &Session, ty: &ResourceType, etag: &str, before: &Map, body: Map) -> Result<()> {
+    fn save(&self, session: &Session, ty: &TypeDescription, etag: &str, before: &Map, body: Map) -> Result<()> {
         let name = ty.name(&self.id);
         if body == *before {
             return session.out.report_done(&format!("{name} was not changed"), &[name], &Value::Object(body));

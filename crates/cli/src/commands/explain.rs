@@ -6,8 +6,8 @@
 
 use std::process::ExitCode;
 
+use api::{ChangeHeading, HistoryEntry, TypeDescription};
 use clap::Args;
-use client::{Heading, HistoryEntry, ResourceType};
 use model::{Map, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -59,7 +59,7 @@ struct ExplainedValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<Heading>,
+    change: Option<ChangeHeading>,
 }
 
 impl ExplainArgs {
@@ -88,7 +88,7 @@ impl ExplainArgs {
 
 /// The histories of the two documents that an input is made of.
 struct InputHistory<'a> {
-    ty: &'a ResourceType,
+    ty: &'a TypeDescription,
     id: &'a str,
     definition: Vec<HistoryEntry>,
     cluster: Vec<HistoryEntry>,
@@ -174,7 +174,7 @@ impl InputHistory<'_> {
 }
 
 /// The change that set a value: the oldest one since which the value has not changed.
-fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<Heading> {
+fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<ChangeHeading> {
     let value = |entry: &HistoryEntry| entry.body.as_ref().filter(|_| entry.op.as_deref() == Some("put")).and_then(at);
     let current = value(history.first()?)?;
     history.iter().take_while(|entry| value(entry).as_ref() == Some(&current)).last().map(|entry| entry.heading.clone())
@@ -182,7 +182,7 @@ fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Opt
 
 fn command_output(explained: &[ExplainedValue]) -> Result<CommandOutput> {
     let column = |cell: &dyn Fn(&ExplainedValue) -> String| explained.iter().map(cell).collect::<Vec<_>>();
-    let change = |cell: &dyn Fn(&Heading) -> String| {
+    let change = |cell: &dyn Fn(&ChangeHeading) -> String| {
         column(&|explained| explained.change.as_ref().map_or_else(|| "-".to_owned(), cell))
     };
     let table = TextTable::default()

@@ -8,8 +8,8 @@ use std::{
     process::ExitCode,
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::ResourceType;
 use model::{Map, Value, yaml};
 use serde_json::json;
 
@@ -40,7 +40,7 @@ pub(crate) struct ExportArgs {
 
 impl ExportArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let types: Vec<&ResourceType> = if self.types.is_empty() {
+        let types: Vec<&TypeDescription> = if self.types.is_empty() {
             session.types()?.iter().collect()
         } else {
             self.types.iter().map(|name| session.resource_type(name)).collect::<Result<_>>()?
@@ -48,7 +48,7 @@ impl ExportArgs {
         // All documents come from one revision, even if the fleet changes meanwhile.
         let revision = match self.revision {
             Some(revision) => revision,
-            None => session.client.ready()?.revision,
+            None => session.client.ready()?.revision.0,
         };
         let query = [("revision".to_owned(), revision.to_string())];
         let mut count = 0;
@@ -71,7 +71,7 @@ impl ExportArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn write(&self, session: &Session, folder: &Path, ty: &ResourceType, documents: Vec<Map>) -> Result<()> {
+    fn write(&self, session: &Session, folder: &Path, ty: &TypeDescription, documents: Vec<Map>) -> Result<()> {
         let failed = |path: &Path, error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
         fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         let bar = session.progress_bar(&ty.plural, documents.len() as u64);
@@ -103,14 +103,14 @@ impl ExportArgs {
     }
 }
 
-fn text(ty: &ResourceType, document: Map) -> Result<String> {
+fn text(ty: &TypeDescription, document: Map) -> Result<String> {
     let mut body = Map::from_iter([("kind".to_owned(), json!(ty.kind))]);
     body.extend(document);
     output::as_yaml(&Value::Object(body))
 }
 
 /// Whether an export wrote the file: it contains a document of the type, and its name is that of the id.
-fn is_exported(path: &Path, ty: &ResourceType) -> bool {
+fn is_exported(path: &Path, ty: &TypeDescription) -> bool {
     let document = fs::read_to_string(path).ok().and_then(|text| yaml::read(&text).ok()).map(|read| read.value);
     document.is_some_and(|document| {
         let name = document["id"].as_str().map(file_name);

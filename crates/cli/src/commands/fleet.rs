@@ -3,8 +3,9 @@
 
 use std::process::ExitCode;
 
+use api::{TypeDescription, WrittenChange};
 use clap::{Args, Subcommand};
-use client::{Edit, ResourceType, Written};
+use client::Edit;
 use model::{Map, Value};
 use serde_json::json;
 
@@ -152,7 +153,7 @@ impl FleetCommand {
 }
 
 /// A tag has no effect on a chart of a Helm repository, whose version is in the catalogue.
-fn warn_if_chart(session: &Session, ty: &ResourceType, component: &str) -> Result<()> {
+fn warn_if_chart(session: &Session, ty: &TypeDescription, component: &str) -> Result<()> {
     let catalogue = session.with_suggestion(ty, component, session.client.get(ty, component, None))?.body;
     let url = catalogue.get("oci_url").and_then(Value::as_str).unwrap_or_default();
     if !url.starts_with("oci://") {
@@ -176,7 +177,7 @@ impl TargetArgs {
     fn patch(
         &self,
         session: &Session,
-        ty: &ResourceType,
+        ty: &TypeDescription,
         id: &str,
         scope: TargetScope,
         patch: Map,
@@ -207,7 +208,7 @@ impl TargetArgs {
         let Some(change) = self.consent.confirm_and_make(session, &edit, Confirm::OnChange)? else {
             return Ok(ExitCode::SUCCESS);
         };
-        let written: Written = serde_json::from_value(change.body.clone())?;
+        let written: WrittenChange = serde_json::from_value(change.body.clone())?;
         let names: Vec<_> = written.documents.iter().map(|write| format!("{}/{}", write.kind, write.id)).collect();
         let sentence = match names.len() {
             0 => format!("nothing to change (revision {})", change.revision),

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use api::HistoryEntry;
 use clap::Args;
-use client::HistoryEntry;
 
 use crate::{
     commands::changes::time, completion, failure::Result, output::CommandOutput, session::Session, table::TextTable,

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::{BatchWrite, TypeDescription};
 use clap::Args;
-use client::{BatchWrite, Edit, ResourceType};
+use client::Edit;
 use model::Map;
 use serde_json::json;
 
@@ -18,12 +19,12 @@ use crate::{
 
 /// A patch of a cluster that adds a reference to a definition. If the cluster has the reference, its overrides are
 /// kept.
-pub(crate) fn reference_patch(ty: &ResourceType, reference: Map) -> Map {
+pub(crate) fn reference_patch(ty: &TypeDescription, reference: Map) -> Map {
     Map::from_iter([(ty.list.clone().unwrap_or_default(), json!([reference]))])
 }
 
 /// The write that assigns a definition to a cluster.
-pub(crate) fn assignment(ty: &ResourceType, id: &str, cluster: &str) -> BatchWrite {
+pub(crate) fn assignment(ty: &TypeDescription, id: &str, cluster: &str) -> BatchWrite {
     let body = reference_patch(ty, documents::with_id(id));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
 }
@@ -53,7 +54,7 @@ impl AssignArgs {
     }
 
     /// A "not found" although the definition and the clusters exist is about the reference.
-    fn not_assigned(&self, error: CliError, ty: &ResourceType) -> CliError {
+    fn not_assigned(&self, error: CliError, ty: &TypeDescription) -> CliError {
         if !error.is(CliErrorKind::NotFound) || error.has_hint() {
             return error;
         }
@@ -67,11 +68,11 @@ impl AssignArgs {
         session: &Session,
         ty: &str,
         verb: &str,
-        write: impl Fn(&ResourceType, &str, &str) -> BatchWrite,
+        write: impl Fn(&TypeDescription, &str, &str) -> BatchWrite,
     ) -> Result<ExitCode> {
         let ty = session.definition_type(ty)?;
         let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
-        let edit = Edit::batch(&writes.collect::<Vec<_>>());
+        let edit = Edit::batch(writes.collect());
         let name = ty.name(&self.id);
         let cluster = session.cluster_type()?;
         let clusters = match self.cluster.as_slice() {

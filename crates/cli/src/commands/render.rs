@@ -6,8 +6,8 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use api::TypeDescription;
 use clap::Args;
-use client::ResourceType;
 use model::{Map, Value};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ impl RenderArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn build(&self, ty: &ResourceType, template: &str, inputs: &Value) -> Result<String> {
+    fn build(&self, ty: &TypeDescription, template: &str, inputs: &Value) -> Result<String> {
         let set = json!({
             "apiVersion": "fluxcd.controlplane.io/v1",
             "kind": "ResourceSet",

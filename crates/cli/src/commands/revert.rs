@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::TypeDescription;
 use clap::Args;
-use client::{Edit, ResourceType};
+use client::Edit;
 
 use crate::{
     completion,
@@ -35,10 +36,10 @@ impl RevertArgs {
     }
 
     /// The revision of the document before its last change.
-    fn previous_revision(&self, session: &Session, ty: &ResourceType) -> Result<u64> {
+    fn previous_revision(&self, session: &Session, ty: &TypeDescription) -> Result<u64> {
         let history = session.with_suggestion(ty, &self.id, session.client.history(ty, &self.id))?;
         let before = history.get(1).filter(|entry| entry.op.as_deref() == Some("put"));
-        before.map(|entry| entry.heading.revision).ok_or_else(|| {
+        before.map(|entry| entry.heading.revision.0).ok_or_else(|| {
             let message = format!(
                 "{}/{} has no content before its last change: it did not exist, or was decommissioned",
                 ty.kind, self.id

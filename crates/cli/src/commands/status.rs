@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use api::{ChangeLogStatus, DocumentProblem, ProblemCounts};
 use clap::Args;
-use client::{DocumentProblem, ProblemCounts};
 use serde_json::json;
 
 use crate::{failure::Result, output::CommandOutput, session::Session, table::TextTable};
@@ -20,9 +20,9 @@ impl StatusArgs {
         session.show_or_watch(self.watch, || {
             let ready = session.client.ready()?;
             let age = format!("{:.1} s", ready.age_seconds);
-            let store = match &*ready.store {
-                "diverged" => "diverged; for details, run flux-resourceset-cli store".to_owned(),
-                status => status.to_owned(),
+            let store = match ready.store {
+                ChangeLogStatus::Diverged => "diverged; for details, run flux-resourceset-cli store".to_owned(),
+                status => status.to_string(),
             };
             let mut facts = vec![
                 ("server", session.client.url().to_owned()),
@@ -93,7 +93,7 @@ impl ProblemsArgs {
             } else {
                 let table = TextTable::default()
                     .key("DOCUMENT", names.clone())
-                    .column("RULE", column(|problem| problem.rule.clone()))
+                    .column("RULE", column(|problem| problem.rule.to_string()))
                     .column("PLACE", column(|problem| problem.pointer.clone()))
                     .column("PROBLEM", column(|problem| problem.message.clone()));
                 if problems.len() < total { table.note(format!("{} of {total}", problems.len())) } else { table }

@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+use api::{ChangeLogStatus, StoreState};
 use clap::{Args, Subcommand};
 use client::Edit;
 use model::{Digest, Point};
@@ -68,24 +69,24 @@ fn accept(session: &Session, served: Option<&Digest>, consent: ConsentArgs) -> R
 }
 
 /// The head of the diverged change log, and a message about it; an error if there is nothing to accept.
-fn diverged_log(store: &client::Store, served: Option<&Digest>) -> Result<(Point, String)> {
+fn diverged_log(store: &StoreState, served: Option<&Digest>) -> Result<(Point, String)> {
     let refused = |why: &str| CliError::new(CliErrorKind::Conflict, format!("nothing to accept: {why}"));
     let served_revision = store.picture.revision;
-    match (&*store.status, &store.log, served) {
-        ("diverged", Some(log), _) if log.store != store.picture.store => {
+    match (store.status, &store.log, served) {
+        (ChangeLogStatus::Diverged, Some(log), _) if log.store != store.picture.store => {
             let message = format!(
                 "the server serves revision {served_revision}; the store contains the change log of another fleet"
             );
             Ok((*log, message))
         }
-        ("diverged", Some(log), _) => {
+        (ChangeLogStatus::Diverged, Some(log), _) => {
             let message = format!(
                 "the server serves revision {served_revision}; the change log diverged from it and is at revision {}",
                 log.revision
             );
             Ok((*log, message))
         }
-        ("following", Some(log), Some(served)) => {
+        (ChangeLogStatus::Following, Some(log), Some(served)) => {
             let message = format!(
                 "the change log is at revision {}; this server does not know which inputs the clusters of the server \
                  with snapshot {served} would lose",
@@ -93,7 +94,7 @@ fn diverged_log(store: &client::Store, served: Option<&Digest>) -> Result<(Point
             );
             Ok((*log, message))
         }
-        ("following", ..) => Err(refused("this server follows the change log").hint(
+        (ChangeLogStatus::Following, ..) => Err(refused("this server follows the change log").hint(
             "if another server has diverged, run the command on that server (--api-url), \
              or give the digest of its snapshot with --served",
         )),
@@ -104,32 +105,32 @@ fn diverged_log(store: &client::Store, served: Option<&Digest>) -> Result<(Point
     }
 }
 
-fn command_output(store: &client::Store) -> Result<CommandOutput> {
+fn command_output(store: &StoreState) -> Result<CommandOutput> {
     let log = store.log.map_or_else(|| "cannot be read".to_owned(), |log| log.to_string());
     let facts = [
-        ("status", store.status.clone()),
+        ("status", store.status.to_string()),
         ("snapshot age", format!("{:.1} s", store.age_seconds)),
         ("served snapshot", store.picture.to_string()),
         ("change log", log),
     ];
     let table = advice(store).into_iter().fold(TextTable::default().facts(&facts), TextTable::note);
-    Ok(CommandOutput { value: serde_json::to_value(store)?, names: vec![store.status.clone()], table })
+    Ok(CommandOutput { value: serde_json::to_value(store)?, names: vec![store.status.to_string()], table })
 }
 
 /// What the operator has to know and to do about the status.
-fn advice(store: &client::Store) -> Vec<String> {
+fn advice(store: &StoreState) -> Vec<String> {
     let served = store.picture.revision;
     let unchanged = format!("Clusters still get revision {served}. Changes are refused.");
     let hint = |text: &str| format!("{GOOD}hint:{GOOD:#} {text}");
-    match (&*store.status, &store.log) {
-        ("diverged", Some(log)) if log.store != store.picture.store => vec![
+    match (store.status, &store.log) {
+        (ChangeLogStatus::Diverged, Some(log)) if log.store != store.picture.store => vec![
             format!("The store contains the change log of another fleet. {unchanged}"),
             hint(
                 "to restore a backup of this fleet, run flux-resourceset restore --replace FILE \
                  with the DATABASE_URL of the servers",
             ),
         ],
-        ("diverged", log) => {
+        (ChangeLogStatus::Diverged, log) => {
             let head = log.map_or_else(String::new, |log| format!(" and is at revision {}", log.revision));
             vec![
                 format!("The change log diverged from the served snapshot{head}."),
@@ -140,7 +141,9 @@ fn advice(store: &client::Store) -> Vec<String> {
                 ),
             ]
         }
-        ("unavailable", _) => vec![format!("The change log cannot be read. Clusters still get revision {served}.")],
+        (ChangeLogStatus::Unavailable, _) => {
+            vec![format!("The change log cannot be read. Clusters still get revision {served}.")]
+        }
         _ => Vec::new(),
     }
 }

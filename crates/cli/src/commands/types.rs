@@ -6,8 +6,9 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
+use api::TypeDescription;
 use clap::{Args, Subcommand};
-use client::{Edit, ResourceType};
+use client::Edit;
 use model::{TypeChange, TypeChangeKind, TypeRecord};
 
 use crate::{
@@ -119,8 +120,8 @@ fn accept(session: &Session, consent: ConsentArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn types_output(types: &[&ResourceType]) -> Result<CommandOutput> {
-    let column = |cell: fn(&ResourceType) -> String| types.iter().map(|ty| cell(ty)).collect::<Vec<_>>();
+fn types_output(types: &[&TypeDescription]) -> Result<CommandOutput> {
+    let column = |cell: fn(&TypeDescription) -> String| types.iter().map(|ty| cell(ty)).collect::<Vec<_>>();
     let table = TextTable::default()
         .key("KIND", column(|ty| ty.kind.clone()))
         .key("PLURAL", column(|ty| ty.plural.clone()))
@@ -129,7 +130,7 @@ fn types_output(types: &[&ResourceType]) -> Result<CommandOutput> {
     Ok(CommandOutput { value: serde_json::to_value(types)?, names: column(|ty| ty.kind.clone()), table })
 }
 
-fn fields_output(ty: &ResourceType) -> Result<CommandOutput> {
+fn fields_output(ty: &TypeDescription) -> Result<CommandOutput> {
     let properties =
         ty.properties().ok_or_else(|| CliError::failed(format!("the type {} declares no fields", ty.kind)))?;
     let required = |name: &str| ty.schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use api::TypeDescription;
 use clap::Args;
-use client::ResourceType;
 use model::{Map, Value};
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl VersionsArgs {
 }
 
 /// The version that results from the catalogue and the overrides of a reference.
-fn running_version(ty: &ResourceType, catalogue: &Map, reference: &Value) -> RunningVersion {
+fn running_version(ty: &TypeDescription, catalogue: &Map, reference: &Value) -> RunningVersion {
     let text = |field: &str| {
         let default = || ty.field(field).and_then(|schema| schema.get("default"));
         let overridden = Some(&reference[field]).filter(|value| !value.is_null());

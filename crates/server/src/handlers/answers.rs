@@ -1,7 +1,8 @@
-//! How answers look.
+//! How answers are written.
 
 use std::time::Duration;
 
+use api::{WriteSummary, WrittenChange};
 use axum::{
     body::Bytes,
     extract::FromRequestParts,
@@ -10,7 +11,7 @@ use axum::{
 };
 use fleet::Empty;
 use http_body_util::Full;
-use model::{Document, Id, Kind, ResourceType, Revision, Write};
+use model::{Document, Id, ResourceType, Revision, Write};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
@@ -26,10 +27,10 @@ use crate::{
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The revision of the change that was made or, where there was nothing to do, of the picture.
+/// The revision of the change or, where there was nothing to do, of the served snapshot.
 pub(super) const REVISION: HeaderName = HeaderName::from_static("x-revision");
 
-/// How a poll wants "no inputs" to be said.
+/// How a poll wants "no inputs" to be answered.
 pub(crate) struct EmptyAs(pub(crate) Empty);
 
 impl FromRequestParts<App> for EmptyAs {
@@ -68,7 +69,7 @@ pub(crate) fn send_zipped(answer: impl AsRef<[u8]> + Send + 'static) -> http::Re
     response
 }
 
-/// Says that the client has it already.
+/// Tells the client that it has the present version already.
 pub(crate) fn not_modified(revision: Revision) -> Response {
     (StatusCode::NOT_MODIFIED, [(header::ETAG, etag(revision))]).into_response()
 }
@@ -79,10 +80,10 @@ pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
     (status, headers, document.body.text().into_owned()).into_response()
 }
 
-/// The time for a client to take a plan: others wait for theirs.
+/// The time for a client to receive a plan: other requests wait for theirs.
 const PLAN_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Sends a plan, or what has one. Of the whole fleet it is megabytes of text.
+/// Sends a plan, or an answer that contains one. A plan of the whole fleet is megabytes of text.
 pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Response, Failure> {
     let chunks = block_in_place(|| Chunks::of_json(&plan)).map_err(Failure::internal)?;
     drop(plan);
@@ -90,7 +91,7 @@ pub(super) fn planned(plan: impl Serialize, permit: Option<Permit>) -> Result<Re
 }
 
 impl<T> Outcome<T> {
-    /// Sends the plan, or what is made of the change.
+    /// Sends the plan, or the answer that is built from the change.
     pub(crate) fn answer(self, done: impl FnOnce(Done<T>) -> Result<Response, Failure>) -> Result<Response, Failure> {
         match self {
             Self::Planned(plan, permit) => planned(plan, permit),
@@ -104,27 +105,20 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Sends what came of a change to one document: the document as it is now.
+/// Sends the outcome of a change to one document: the document as it is now.
 pub(crate) fn changed<T>(outcome: Outcome<T>, ty: &ResourceType, id: &Id) -> Result<Response, Failure> {
     outcome.answer(|done| Ok(described(StatusCode::OK, done.fleet.document(ty, id).ok_or_else(Failure::not_found)?)))
 }
 
-/// Sends what came of a change to many documents: what was written, and as which revision.
+/// Sends the outcome of a change to many documents: what was written, and as which revision.
 pub(crate) fn wrote<T>(outcome: Outcome<T>) -> Result<Response, Failure> {
-    #[derive(Serialize)]
-    struct Wrote<'a> {
-        revision: Revision,
-        documents: Vec<Written<'a>>,
-    }
-    #[derive(Serialize)]
-    struct Written<'a> {
-        kind: &'a Kind,
-        id: &'a Id,
-        op: &'a str,
-    }
     outcome.answer(|done| {
-        let written = done.writes.iter().map(|Write { kind, id, op }| Written { kind, id, op: op.name() });
-        let documents = written.collect();
-        Ok(axum::Json(Wrote { revision: done.revision, documents }).into_response())
+        let documents = done.writes.iter().map(summary).collect();
+        Ok(axum::Json(WrittenChange { revision: done.revision, documents }).into_response())
     })
+}
+
+/// A write, without the document.
+pub(super) fn summary(Write { kind, id, op }: &Write) -> WriteSummary {
+    WriteSummary { kind: kind.clone(), id: id.clone(), op: op.name().to_owned() }
 }

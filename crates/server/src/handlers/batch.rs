@@ -1,54 +1,15 @@
 //! `POST /batch`: many writes, one change, all or none.
 
+use api::{Batch, BatchWrite};
 use axum::{extract::State, response::Response};
 use fleet::{Draft, EditError};
 use model::{
-    Excerpt, FieldError, Id, Map, Patch, Registry, ResourceType, Value,
+    Excerpt, FieldError, Id, Patch, Registry, ResourceType, Value,
     limits::{BATCH_WRITES, ERRORS},
 };
-use serde::Deserialize;
 
 use super::{Mutation, answers::wrote};
 use crate::{App, body::Json, failure::Failure};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Batch {
-    writes: Vec<Entry>,
-}
-
-/// One edit; each sees those before it.
-#[derive(Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
-enum Entry {
-    /// A new document.
-    Create { kind: String, body: Map },
-    /// A document, whether it is there or not.
-    Put { kind: String, id: String, body: Map },
-    /// A strategic merge patch.
-    Patch { kind: String, id: String, body: Map },
-    /// Removes a definition, decommissions a cluster.
-    Delete {
-        kind: String,
-        id: String,
-        #[serde(default)]
-        cascade: bool,
-    },
-    /// Brings a decommissioned cluster back.
-    Restore { id: String },
-    /// Forgets a decommissioned cluster.
-    Purge { id: String },
-    /// Gives a cluster something.
-    Assign {
-        cluster: String,
-        kind: String,
-        id: String,
-        #[serde(default)]
-        body: Map,
-    },
-    /// Takes it away.
-    Unassign { cluster: String, kind: String, id: String },
-}
 
 pub(crate) async fn batch(
     mutation: Mutation,
@@ -60,53 +21,53 @@ pub(crate) async fn batch(
         return Err(Failure::invalid(vec![FieldError::new("/writes", "batch-writes", message)]));
     }
     let outcome = mutation.make(|draft| {
-        let (mut failures, mut told) = (Vec::new(), 0);
-        for (at, entry) in batch.writes.iter().enumerate() {
-            if let Err(error) = edit(draft, &app.registry, entry) {
+        let (mut failures, mut listed) = (Vec::new(), 0);
+        for (at, write) in batch.writes.iter().enumerate() {
+            if let Err(error) = edit(draft, &app.registry, write) {
                 let failure = Failure::from(error);
-                told += failure.error_count();
+                listed += failure.error_count();
                 failures.push((at, failure));
             }
-            // An answer tells no more, and others wait for their turn.
-            if told >= ERRORS {
+            // An answer lists no more, and other requests wait.
+            if listed >= ERRORS {
                 break;
             }
         }
-        // One failure speaks for itself; several are told together, each with its place in the batch.
+        // One failure is answered as it is; several are answered together, each with its position in the batch.
         match failures.len() {
             0 => Ok(()),
             1 => {
                 let (at, failure) = failures.remove(0);
-                let errors = placed(at, failure.clone()).collect();
+                let errors = at_position(at, failure.clone()).collect();
                 Err(failure.with_errors(errors))
             }
             count => {
                 let (_, first) = &failures[0];
                 let same = failures.iter().all(|(_, failure)| failure.code() == first.code());
                 let (status, code) = (first.status(), first.code());
-                let more = if told >= ERRORS { "at least " } else { "" };
-                let errors = failures.into_iter().flat_map(|(at, failure)| placed(at, failure)).collect();
-                let alike = |errors| {
+                let more = if listed >= ERRORS { "at least " } else { "" };
+                let errors = failures.into_iter().flat_map(|(at, failure)| at_position(at, failure)).collect();
+                let all = |errors| {
                     Failure::new(status, code, format!("{more}{count} writes cannot be made")).with_errors(errors)
                 };
-                Err(if same { alike(errors) } else { Failure::invalid(errors) })
+                Err(if same { all(errors) } else { Failure::invalid(errors) })
             }
         }
     });
     wrote(outcome.await?)
 }
 
-fn placed(at: usize, failure: Failure) -> impl Iterator<Item = FieldError> {
-    let place = move |error: FieldError| FieldError { pointer: format!("/writes/{at}{}", error.pointer), ..error };
-    failure.into_errors().into_iter().map(place)
+fn at_position(at: usize, failure: Failure) -> impl Iterator<Item = FieldError> {
+    let locate = move |error: FieldError| FieldError { pointer: format!("/writes/{at}{}", error.pointer), ..error };
+    failure.into_errors().into_iter().map(locate)
 }
 
-fn edit(draft: &mut Draft<'_>, registry: &Registry, entry: &Entry) -> Result<(), EditError> {
-    match entry {
-        Entry::Create { kind, body } => draft.create(type_of(registry, kind)?, body.clone()).map(drop),
-        Entry::Put { kind, id, body } => {
+fn edit(draft: &mut Draft<'_>, registry: &Registry, write: &BatchWrite) -> Result<(), EditError> {
+    match write {
+        BatchWrite::Create { kind, body } => draft.create(type_of(registry, kind)?, body.clone()).map(drop),
+        BatchWrite::Put { kind, id, body } => {
             let (ty, id) = (type_of(registry, kind)?, parse(id)?);
-            if ["id", "_id"].iter().filter_map(|name| body.get(*name)).any(|said| said != id.as_str()) {
+            if ["id", "_id"].iter().filter_map(|name| body.get(*name)).any(|other| other != id.as_str()) {
                 return Err(FieldError::new("/id", "id", "the body's id is not that of the write").into());
             }
             match draft.replace(ty, &id, body.clone()) {
@@ -118,16 +79,16 @@ fn edit(draft: &mut Draft<'_>, registry: &Registry, entry: &Entry) -> Result<(),
                 done => done,
             }
         }
-        Entry::Patch { kind, id, body } => {
+        BatchWrite::Patch { kind, id, body } => {
             draft.patch(type_of(registry, kind)?, &parse(id)?, &Patch::Strategic(Value::Object(body.clone())))
         }
-        Entry::Delete { kind, id, cascade } => draft.delete(type_of(registry, kind)?, &parse(id)?, *cascade),
-        Entry::Restore { id } => draft.restore(&parse(id)?),
-        Entry::Purge { id } => draft.purge(&parse(id)?),
-        Entry::Assign { cluster, kind, id, body } => {
+        BatchWrite::Delete { kind, id, cascade } => draft.delete(type_of(registry, kind)?, &parse(id)?, *cascade),
+        BatchWrite::Restore { id } => draft.restore(&parse(id)?),
+        BatchWrite::Purge { id } => draft.purge(&parse(id)?),
+        BatchWrite::Assign { cluster, kind, id, body } => {
             draft.assign(&parse(cluster)?, definition_of(registry, kind)?, &parse(id)?, body.clone())
         }
-        Entry::Unassign { cluster, kind, id } => {
+        BatchWrite::Unassign { cluster, kind, id } => {
             draft.unassign(&parse(cluster)?, definition_of(registry, kind)?, &parse(id)?)
         }
     }

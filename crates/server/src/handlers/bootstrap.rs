@@ -1,4 +1,4 @@
-//! `GET /api/v2/flux/clusters/{cluster_dns}/bootstrap`: everything that a new cluster needs but the token.
+//! `GET /api/v2/flux/clusters/{cluster_dns}/bootstrap`: everything that a new cluster needs except the token.
 
 use axum::{
     extract::State,

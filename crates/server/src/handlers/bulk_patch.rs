@@ -1,4 +1,4 @@
-//! `PATCH /{type}?<filters>`: one strategic merge patch over every match, as one change. Everything at once must be said.
+//! `PATCH /{type}?<filters>`: one strategic merge patch over every match, as one change. A patch without filters needs `all=true`.
 
 use axum::{extract::State, response::Response};
 use model::{FieldError, Id};

@@ -1,5 +1,8 @@
 //! `GET /changes/{revision}`: one change, with every document before and after it. A change of the whole fleet is sent in chunks.
 
+use std::borrow::Cow;
+
+use api::{ChangeDetails, WriteDetails, WriteSummary};
 use axum::{
     extract::State,
     http::{HeaderValue, header},
@@ -7,10 +10,10 @@ use axum::{
 };
 use futures_util::{Stream, StreamExt as _, stream};
 use model::{Body, Change, ChangeDigest, Op, Revision};
-use serde_json::json;
+use serde_json::value::RawValue;
 use store::{EntryQuery, StoreError, WriteAndBefore};
 
-use super::{Segments, changes::heading, chunks, past};
+use super::{Segments, answers::summary, changes::json, chunks, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 /// How many writes are read at once, each with two documents.
@@ -24,33 +27,34 @@ pub(crate) async fn change(
 ) -> Result<Response, Failure> {
     params.none_left()?;
     let change = find(&app, Revision(revision)).await?;
-    let mut told = heading(&change);
-    // What auditors need to check that nothing before it was touched.
-    for (name, value) in
-        [("epoch", json!(change.epoch)), ("parent", json!(change.parent)), ("digest", json!(change.digest))]
-    {
-        told[name] = value;
-    }
-    let heading = told.to_string();
-    let begin = format!("{},\"writes\":[", heading.strip_suffix('}').unwrap_or(&heading));
-    let writes = writes(app.clone(), &change).map(|write| write.map(|write| text(&write)));
-    let body = chunks::body(&app, chunks::array(begin, writes, "]}")).await?;
+    let heading = details(&change)?;
+    // The writes are sent one by one, where the heading has an empty list.
+    let begin = heading.strip_suffix("]}").ok_or_else(|| Failure::internal("a change has no list of writes"))?;
+    let writes = writes(app.clone(), &change).map(|write| write.and_then(|write| text(&write)));
+    let body = chunks::body(&app, chunks::array(begin.to_owned(), writes, "]}")).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response())
 }
 
-/// A write as it is told: what is kept is compact JSON.
-fn text(WriteAndBefore { write, before }: &WriteAndBefore) -> String {
-    let heading = json!({"kind": write.kind, "id": write.id, "op": write.op.name()}).to_string();
-    let mut text = heading.strip_suffix('}').unwrap_or(&heading).to_owned();
-    for (name, op) in [("before", before.as_ref()), ("after", Some(&write.op))] {
-        if let Some(body) = op.and_then(Op::body).map(Body::text) {
-            text.extend([",\"", name, "\":", &body]);
-        }
-    }
-    text + "}"
+/// The JSON of a change without its writes, with what auditors need to check that nothing before it was altered.
+fn details(change: &Change) -> Result<String, Failure> {
+    let Change { epoch, parent, digest, .. } = *change;
+    json(&ChangeDetails::<Box<RawValue>> { heading: change.into(), epoch, parent, digest, writes: Vec::new() })
 }
 
-/// A change of the log, without its writes.
+/// The JSON of a write, with the stored text of its documents.
+fn text(WriteAndBefore { write, before }: &WriteAndBefore) -> Result<String, Failure> {
+    let (before, after) = (before.as_ref().map(stored_json).transpose()?, stored_json(&write.op)?);
+    let WriteSummary { kind, id, op } = summary(write);
+    json(&WriteDetails { kind, id, op, before: before.flatten(), after })
+}
+
+/// The document that a write leaves behind, as stored.
+pub(super) fn stored_json(op: &Op) -> Result<Option<Box<RawValue>>, Failure> {
+    let text = op.body().map(Body::text).map(Cow::into_owned);
+    text.map(RawValue::from_string).transpose().map_err(Failure::internal)
+}
+
+/// A change of the change log, without its writes.
 pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failure> {
     app.snapshot()?;
     let store = past::log(app)?;
@@ -67,7 +71,8 @@ pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failur
     Err(if is_forgotten { past::unreadable(StoreError::Pruned { horizon }) } else { past::unknown(revision) })
 }
 
-/// The writes of a change in their order, read as they are taken. A change that does not agree with its digest fails at its end.
+/// The writes of a change in order, each read when the client has received the ones before. A change that does not agree with its
+/// digest fails at its end.
 pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
     let (revision, expected) = (change.revision, change.digest);
     let begin = Some((0, ChangeDigest::of_heading(change)));
@@ -96,7 +101,7 @@ pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<Wri
 
 async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
     let store = past::log(app)?;
-    // An answer that has begun goes on; one too many is refused before it begins.
+    // An answer that has begun is continued; one too many is refused before it begins.
     let limit = &app.limits.past;
     let _permit = if from == 0 { limit.enter().await? } else { limit.go_on().await? };
     store.writes_of(revision, from, BATCH).await.map_err(past::unreadable)

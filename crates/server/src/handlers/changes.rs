@@ -1,5 +1,6 @@
 //! `GET /changes`: the audit trail, newest first, filtered and in pages.
 
+use api::{ChangeSummary, WriteSummary};
 use axum::{
     extract::State,
     http::{
@@ -11,8 +12,8 @@ use axum::{
 use fleet::Snapshot;
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
-use model::{Excerpt, FieldError, Id, Kind, Value};
-use serde_json::json;
+use model::{Excerpt, FieldError, Id, Kind};
+use serde::Serialize;
 use store::{Entry, EntryQuery};
 
 use super::{chunks, past};
@@ -21,7 +22,7 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1_000;
 
-/// Takes the size of a page; more than the most is the most.
+/// Takes the size of a page, and reduces it to the maximum.
 pub(super) fn page(params: &mut Params, most: u32) -> Result<u32, Failure> {
     let asked = params.count("limit")?.map_or(PAGE, |count| u32::try_from(count).unwrap_or(most));
     Ok(asked.min(most))
@@ -52,7 +53,7 @@ pub(crate) async fn changes(
         store.entries(&query).await.map_err(past::unreadable)?
     };
     let next = next_page(&uri, &entries, query.limit)?;
-    let items = stream::iter(entries).map(|entry| Ok(told(&entry).to_string()));
+    let items = stream::iter(entries).map(|entry| json(&summary(entry)));
     let body = chunks::body(&app, chunks::array("[".to_owned(), items, "]")).await?;
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
     response.headers_mut().extend(next.map(|link| (LINK, link)));
@@ -70,8 +71,8 @@ pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Opti
     HeaderValue::try_from(next).map(Some).map_err(Failure::internal)
 }
 
-/// A kind, by any of its names. One that no type declares any more can be asked for too; one that was never known is an error, since
-/// no results for a misspelt name would look as if there were none.
+/// A kind, by any of its names. A kind that no type declares any more is found too. One that was never known is an error: an empty
+/// answer to a misspelt name would be read as "there is none".
 pub(super) fn kind(fleet: &Snapshot, name: Option<String>) -> Result<Option<Kind>, Failure> {
     let Some(name) = name else { return Ok(None) };
     let kind = fleet.registry().by_name(&name).map_or_else(|| name.as_str().into(), |ty| ty.kind.clone());
@@ -84,27 +85,14 @@ pub(super) fn kind(fleet: &Snapshot, name: Option<String>) -> Result<Option<Kind
     Err(Failure::invalid_query(FieldError::new("/kind", "query", message)))
 }
 
-/// A change as a list tells it, and an event of the stream: of a large one only the first documents, and how many there are.
-pub(super) fn told(entry: &Entry) -> Value {
-    let writes = entry.writes.iter().map(|(kind, id, op)| json!({"kind": kind, "id": id, "op": op}));
-    let mut told = heading(&entry.change);
-    told["writes"] = writes.collect();
-    if entry.total > entry.writes.len() {
-        told["total"] = json!(entry.total);
-    }
-    told
+/// A change in a list or an event: of a large one only the first documents, and how many there are.
+pub(super) fn summary(Entry { change, writes, total }: Entry) -> ChangeSummary {
+    let total = Some(total).filter(|total| *total > writes.len());
+    let writes = writes.into_iter().map(|(kind, id, op)| WriteSummary { kind, id, op }).collect();
+    ChangeSummary { heading: (&change).into(), writes, total }
 }
 
-/// Who, when and why.
-pub(super) fn heading(change: &model::Change) -> Value {
-    let mut heading = json!({"revision": change.revision, "at": change.at.to_string(), "actor": change.actor});
-    if let Some(overruled) = change.overrules {
-        heading["overrules"] = json!(overruled);
-    }
-    for (name, value) in [("reason", &change.reason), ("request_id", &change.request_id)] {
-        if let Some(value) = value {
-            heading[name] = json!(value);
-        }
-    }
-    heading
+/// The JSON of one item of an answer that is sent in chunks.
+pub(super) fn json(item: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(item).map_err(Failure::internal)
 }

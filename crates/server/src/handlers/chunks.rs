@@ -1,8 +1,8 @@
-//! Answers that may be large: sent in chunks, each of which is made when the client has taken the one before it.
+//! Answers that may be large: sent in chunks, each of which is written when the client has received the one before it.
 //!
 //! What fits into one chunk is an ordinary answer. A larger one takes one of the few slots for large answers until the client
-//! has all of it, or until its time is up: then the connection is cut, so that the client sees that the answer is not whole. It
-//! never ends as if it were.
+//! has received all of it, or until its time is over: then the connection is cut, so that the client sees that the answer is
+//! incomplete. An incomplete answer never ends like a complete one.
 
 use std::{io, mem, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
 /// Bytes of a chunk; one document may be larger.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
-/// Time for a client to take a large answer.
+/// Time for a client to receive a large answer.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The body of an answer, of text that comes in parts.
@@ -45,7 +45,7 @@ pub(crate) async fn body(
     Ok(within(PATIENCE, Some(permit), parts))
 }
 
-/// An answer that is in memory as a whole. A large one takes one of the slots for large answers, as one in parts does.
+/// An answer that is in memory completely. A large one takes one of the slots for large answers, as one in parts does.
 pub(crate) async fn bounded(limits: &RequestLimits, response: Response) -> Response {
     if response.body().size_hint().exact().is_none_or(|length| length <= CHUNK as u64) {
         return response;
@@ -61,7 +61,7 @@ pub(crate) async fn bounded(limits: &RequestLimits, response: Response) -> Respo
     }
 }
 
-/// Text that is in memory as a whole, in chunks.
+/// Text that is in memory completely, in chunks.
 pub(crate) struct Chunks(Vec<Bytes>);
 
 impl Chunks {
@@ -79,7 +79,7 @@ impl Chunks {
         Ok(Self(full))
     }
 
-    /// A body that a client has to take in a time; the permit is held until it has. One chunk is an ordinary body.
+    /// A body that a client has to receive within a time; the permit is held until it has. One chunk is an ordinary body.
     pub(crate) fn body_within(self, patience: Duration, permit: Option<Permit>) -> Body {
         match <[Bytes; 1]>::try_from(self.0) {
             Ok([only]) => only.into(),
@@ -116,21 +116,21 @@ enum Next {
     End,
 }
 
-/// A body that a client has to take in a time.
+/// A body that a client has to receive within a time.
 fn within(
     patience: Duration,
     permit: Option<Permit>,
     chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + 'static,
 ) -> Body {
     let (to, from) = mpsc::channel(1);
-    // Not the body itself counts the time: nobody asks it for anything while its client does not read.
+    // A task counts the time, and not the body: hyper does not poll a body while its client does not read.
     let send = async move {
         let _permit = permit;
         let mut chunks = Box::pin(chunks);
         let send = async {
             while let Some(chunk) = chunks.next().await {
                 match chunk {
-                    // A client that has gone wants no more.
+                    // The client has disconnected.
                     Ok(chunk) => to.send(Next::Chunk(chunk)).await.map_err(|_| None)?,
                     Err(failure) => return Err(Some(failure)),
                 }
@@ -148,7 +148,7 @@ fn within(
     tokio::spawn(send.in_current_span());
     Body::from_stream(stream::unfold(Some(from), |from: Option<mpsc::Receiver<Next>>| async {
         let mut from = from?;
-        // A connection that could send megabytes at once would keep others of its thread waiting, such as one that writes.
+        // A connection that could send megabytes at once would delay the others of its thread, such as one that writes.
         yield_now().await;
         match from.recv().await {
             Some(Next::Chunk(chunk)) => Some((Ok(chunk), Some(from))),
@@ -169,7 +169,7 @@ pub(crate) fn array(
     stream::once(async { Ok(begin) }).chain(items).chain(ends)
 }
 
-/// Parts that are made without waiting, joined to chunks.
+/// Parts that are written without waiting, joined to chunks.
 pub(crate) fn joined(
     parts: impl Iterator<Item = String> + Send + 'static,
 ) -> impl Stream<Item = Result<String, Failure>> + Send + 'static {

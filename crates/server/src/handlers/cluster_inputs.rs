@@ -1,4 +1,4 @@
-//! `GET /clusters/{id}/inputs/{type}`: what a cluster is told or, at a revision, was told then.
+//! `GET /clusters/{id}/inputs/{type}`: the inputs of a cluster, now or as they were at a revision.
 
 use axum::{body::Bytes, extract::State, http::Response};
 use http_body_util::Full;

@@ -1,5 +1,5 @@
-//! `DELETE /{type}/{id}`: removes a definition that nobody refers to, or decommissions a cluster; with `purge`, forgets a
-//! decommissioned cluster. Answers what the document said.
+//! `DELETE /{type}/{id}`: removes a definition to which no cluster refers, or decommissions a cluster; with `purge`, removes a
+//! decommissioned cluster for good. Answers the document as it was.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 
@@ -17,17 +17,17 @@ pub(crate) async fn delete(
     let outcome = if purge {
         // A tombstone is not in force, so it has no ETag that could match.
         let precondition = mutation.precondition();
-        let gone = mutation.make(|draft| {
+        let deleted = mutation.make(|draft| {
             draft.purge(&id)?;
             let document = draft.fleet().document(ty, &id);
             precondition.check(document)?;
             Ok(document.cloned())
         });
-        gone.await?
+        deleted.await?
     } else {
-        let gone = mutation
+        let deleted = mutation
             .of(ty, &id, |draft| draft.delete(ty, &id, cascade).map(|()| draft.fleet().document(ty, &id).cloned()));
-        gone.await?
+        deleted.await?
     };
     outcome.answer(|done| Ok(described(StatusCode::OK, &done.value.ok_or_else(Failure::not_found)?)))
 }

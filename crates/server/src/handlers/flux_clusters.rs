@@ -1,4 +1,4 @@
-//! `GET /api/v2/flux/clusters`: the live clusters, or a part of them, for whoever provisions them.
+//! `GET /api/v2/flux/clusters`: the live clusters, or a part of them, for what provisions them.
 
 use axum::{body::Bytes, extract::State, http::Response};
 use fleet::{Part, Shard};

@@ -12,7 +12,7 @@ use model::ResourceType;
 use super::{EmptyAs, Segments, answers::send_zipped, send};
 use crate::{App, access::ReadAccess, failure::Failure};
 
-/// Why nothing is served under a path: the change log knows it and this server's files do not, or nobody knows it.
+/// Why nothing is served under a path: only the change log has it and this server's files do not, or neither has it.
 fn not_served(fleet: &Snapshot, path: String) -> Failure {
     if fleet.undeclared_paths().any(|undeclared| undeclared == path) {
         let detail = format!("the change log serves a type as \"{path}\", and this server's files do not");
@@ -56,7 +56,7 @@ impl Encoding {
         asked.filter_map(|value| value.to_str().ok()).fold(Self::Identity, Self::or)
     }
 
-    /// This, or what a client asks for in an `Accept-Encoding`: gzip is named, and not with a quality of zero.
+    /// This, or the encoding of an `Accept-Encoding` header: gzip, if it is named with a quality that is not zero.
     pub(crate) fn or(self, asked: &str) -> Self {
         let names_gzip = |part: &str| {
             let (coding, quality) = part.split_once(';').unwrap_or((part, ""));

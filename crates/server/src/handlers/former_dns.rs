@@ -1,5 +1,5 @@
-//! `DELETE /clusters/{id}/former_dns/{name}`: a cluster no longer answers to a name that it had before. Whoever still polls
-//! under it gets 404, which deletes nothing, and another cluster may take the name.
+//! `DELETE /clusters/{id}/former_dns/{name}`: a cluster no longer answers to a name that it had before. A poll
+//! under it is answered 404, which deletes nothing, and another cluster may take the name.
 
 use axum::{extract::State, response::Response};
 

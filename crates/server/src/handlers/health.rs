@@ -1,8 +1,8 @@
 //! `GET /health`: the process is alive. For everyone.
 
+use api::Health;
 use axum::Json;
-use serde_json::{Value, json};
 
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "ok".to_owned() })
 }

@@ -1,5 +1,6 @@
-//! `GET /{type}/{id}/history`: every change of a document, newest first, with what it said after each.
+//! `GET /{type}/{id}/history`: every change of a document, newest first, with the document after each.
 
+use api::HistoryEntry;
 use axum::{
     extract::State,
     http::{
@@ -9,13 +10,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures_util::{StreamExt as _, stream};
-use model::{Change, Id, Kind, Value};
-use serde_json::json;
+use model::{Change, Id, Kind};
+use serde_json::value::RawValue;
 use store::EntryQuery;
 
 use super::{
     Segments,
-    changes::{heading, next_page, page},
+    change::stored_json,
+    changes::{json, next_page, page},
     chunks, document_at, past,
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
@@ -52,7 +54,7 @@ pub(crate) async fn history(
     let of = (app.clone(), ty.kind.clone(), id);
     let items = stream::iter(entries).then(move |entry| {
         let (app, kind, id) = of.clone();
-        async move { told(&app, &kind, &id, &entry.change).await }
+        async move { json(&described(&app, &kind, &id, &entry.change).await?) }
     });
     let body = chunks::body(&app, chunks::array("[".to_owned(), items, "]")).await?;
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
@@ -61,18 +63,13 @@ pub(crate) async fn history(
 }
 
 /// A change, with the document after it.
-async fn told(app: &App, kind: &Kind, id: &Id, change: &Change) -> Result<String, Failure> {
+async fn described(app: &App, kind: &Kind, id: &Id, change: &Change) -> Result<HistoryEntry<Box<RawValue>>, Failure> {
     let store = past::log(app)?;
     let found = {
         let _permit = app.limits.past.go_on().await?;
         store.document_at(kind, id, change.revision).await.map_err(past::unreadable)?
     };
-    let mut told = heading(change);
-    if let Some((_, op)) = found {
-        told["op"] = json!(op.name());
-        if let Some(body) = op.body() {
-            told["body"] = Value::Object(body.fields().map_err(Failure::internal)?);
-        }
-    }
-    Ok(told.to_string())
+    let op = found.map(|(_, op)| op);
+    let body = op.as_ref().map(stored_json).transpose()?.flatten();
+    Ok(HistoryEntry { heading: change.into(), op: op.map(|op| op.name().to_owned()), body })
 }

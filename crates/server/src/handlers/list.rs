@@ -1,4 +1,4 @@
-//! `GET /{type}`: the documents of a type that the filters take, a page of them if asked.
+//! `GET /{type}`: the documents of a type that match the filters, or a page of them.
 
 use std::iter;
 
@@ -34,7 +34,7 @@ pub(crate) async fn list(
     let selection = Selection::take(&mut params, ty, &[])?;
     let now = app.snapshot()?;
     let past = past::known(&now, revision)?;
-    // Whatever was written since the picture of that revision may be in the list.
+    // The ETag is that of the whole fleet: the list may contain anything that was written up to this revision.
     let revision = past.unwrap_or(now.revision());
     if precondition.is_known(revision) {
         return Ok(not_modified(revision));

@@ -1,7 +1,8 @@
 //! `GET /metrics`: what Prometheus scrapes. For everyone.
 //!
-//! Everyone may ask, and what is told grows with the fleet. So it is gathered by one request at a time, with a pause after it, for
-//! all that have come meanwhile: each is told nothing older than its question. A client that is slow to take it is cut off.
+//! Everyone may scrape, and the answer grows with the fleet. So one request at a time gathers the metrics, with a pause after it, for
+//! all requests that arrived meanwhile: none is answered with values from before it arrived. A client that is slow to receive the
+//! answer is cut off.
 
 use std::time::Duration;
 
@@ -25,10 +26,10 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; c
 /// Between the end of one gathering and the begin of the next.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time for a client to take the answer: longer than Prometheus waits for one.
+/// Time for a client to receive the answer: longer than Prometheus waits for one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The last gathering. Who holds the lock gathers.
+/// The last gathering. The request that holds the lock gathers.
 #[derive(Default)]
 pub(crate) struct Scrapes(Mutex<Option<Scrape>>);
 

@@ -1,4 +1,4 @@
-//! What all changes have in common: who makes them, under which condition, and whether they are only tried.
+//! What all changes have in common: who makes them, under which condition, and whether they are only planned.
 
 use axum::{
     extract::FromRequestParts,
@@ -19,7 +19,7 @@ use crate::{
 /// The parameters that every change takes.
 pub(crate) const PARAMETERS: [&str; 3] = ["allow_removals", "dry_run", "expected_revision"];
 
-/// A change that was planned on one picture of the fleet is not made on another: somebody may have agreed to the plan.
+/// A change that was planned on one snapshot of the fleet is not made on another: an operator may have agreed to the plan.
 pub(super) fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
     match expected {
         Some(expected) if expected != now => {
@@ -64,8 +64,7 @@ impl Mutation {
         std::mem::take(&mut self.precondition)
     }
 
-    /// Makes a change, once nothing is left of the query but whether it is only tried and on which fleet, and nothing of
-    /// the precondition.
+    /// Makes a change, once the handler has taken its own parameters and the precondition: any other parameter is refused.
     pub(crate) async fn make<T>(
         self,
         edit: impl Fn(&mut Draft<'_>) -> Result<T, Failure>,

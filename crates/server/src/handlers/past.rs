@@ -17,13 +17,13 @@ pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure>
     params.revision("revision")
 }
 
-/// The log, if it is that of what is served.
+/// The change log, if it continues the served snapshot.
 pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
     app.sound()?;
     app.log.store()
 }
 
-/// The two ends of the log.
+/// The two ends of the change log.
 pub(crate) async fn ends(app: &App) -> Result<Ends, Failure> {
     let store = log(app)?;
     let _permit = app.limits.past.enter().await?;

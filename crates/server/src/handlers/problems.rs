@@ -2,6 +2,7 @@
 //!
 //! A fleet may have hundreds of thousands of problems, so there is always a page: the texts of no others are made.
 
+use api::DocumentProblem;
 use axum::{
     Json,
     extract::State,
@@ -46,8 +47,12 @@ pub(crate) async fn problems(
     Ok((headers, Json(page)).into_response())
 }
 
+fn described(Problem { kind, id, pointer, rule, message }: Problem) -> DocumentProblem {
+    DocumentProblem { kind, id, pointer, rule: rule.name().into(), message }
+}
+
 /// Problems from an offset on, and how many there are.
-fn page(app: &App, fleet: &Snapshot, filter: &ProblemFilter, offset: u64, limit: u64) -> (Vec<Problem>, u64) {
+fn page(app: &App, fleet: &Snapshot, filter: &ProblemFilter, offset: u64, limit: u64) -> (Vec<DocumentProblem>, u64) {
     let mut page = fleet.problem_page(filter, offset, limit);
     // Problems of no stored document come last. There are few.
     let types = fleet.type_problems().into_iter();
@@ -57,10 +62,10 @@ fn page(app: &App, fleet: &Snapshot, filter: &ProblemFilter, offset: u64, limit:
     let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(page.problems.len());
     let total = page.total + others.len() as u64;
     page.problems.extend(others.into_iter().skip(passed).take(room));
-    (page.problems, total)
+    (page.problems.into_iter().map(described).collect(), total)
 }
 
-/// The same query, from another place on.
+/// The same query, from another offset on.
 fn next_page(uri: &Uri, offset: u64, limit: u64) -> Result<HeaderValue, Failure> {
     let pairs = uri.query().unwrap_or_default().split('&');
     let is_filter = |pair: &&str| !pair.is_empty() && !pair.starts_with("offset=") && !pair.starts_with("limit=");

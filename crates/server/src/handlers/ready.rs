@@ -1,26 +1,21 @@
-//! `GET /ready`: polls can be answered, from a picture of this revision and age. For everyone.
+//! `GET /ready`: polls can be answered, from a snapshot of this revision and age. For everyone.
 //!
-//! A server whose store is away, or has another history, stays ready: it answers from the picture that it has, and says
-//! how old that is.
+//! A server whose store is unavailable, or whose change log diverged, stays ready: it answers from the snapshot that it has, and
+//! reports how old that is.
 
+use api::Readiness;
 use axum::{Json, extract::State};
-use serde_json::{Value, json};
 
 use crate::{App, failure::Failure};
 
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure> {
+pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Failure> {
     let fleet = app.snapshot()?;
-    let age = app.status.age(app.clock.uptime());
-    let mut ready = json!({
-        "status": "ok",
-        "version": env!("CARGO_PKG_VERSION"),
-        "revision": fleet.revision(),
-        "age_seconds": age.as_secs_f64(),
-        "store": app.status.store().name(),
-    });
-    let unserved: Vec<_> = fleet.unserved_paths().chain(fleet.undeclared_paths()).collect();
-    if !unserved.is_empty() {
-        ready["types_changed"] = json!(unserved);
-    }
-    Ok(Json(ready))
+    Ok(Json(Readiness {
+        status: "ok".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: fleet.revision(),
+        age_seconds: app.status.age(app.clock.uptime()).as_secs_f64(),
+        store: app.status.store().into(),
+        types_changed: fleet.unserved_paths().chain(fleet.undeclared_paths()).map(str::to_owned).collect(),
+    }))
 }

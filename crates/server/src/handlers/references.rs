@@ -1,5 +1,5 @@
-//! `PUT|DELETE /clusters/{id}/{type}/{ref_id}`: gives a cluster something, says what it overrides, or takes it away,
-//! without rewriting the list.
+//! `PUT|DELETE /clusters/{id}/{type}/{ref_id}`: adds a reference to a cluster, replaces its overrides, or removes it, without
+//! rewriting the list.
 
 use axum::{extract::State, response::Response};
 

@@ -1,4 +1,4 @@
-//! `PUT /{type}/{id}`: the document says this and no more. Without `If-Match`, the last writer wins.
+//! `PUT /{type}/{id}`: replaces a document. Without `If-Match`, the last writer wins.
 
 use axum::{extract::State, response::Response};
 use model::Map;

@@ -63,7 +63,7 @@ struct Undo {
     before: Option<Op>,
 }
 
-/// What the change wrote. What it said after is not needed, and what it said before is packed.
+/// What the change wrote. The documents after it are not needed, and those before it are packed.
 async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
     let packed = |op| match op {
         Op::Put(body) => Op::Put(body.packed()),
@@ -92,7 +92,7 @@ fn conflict(draft: &Draft<'_>, undo: &Undo, revision: Revision) -> Option<FieldE
     Some(FieldError::new("", "changed-since", message).of(&undo.kind, &undo.id))
 }
 
-/// Makes all documents what they were before. What others of them still refer to waits until those have let go.
+/// Makes all documents what they were before. A document to which others of them still refer waits until these are written.
 fn put_all_back(draft: &mut Draft<'_>, undo: &[Undo]) -> Result<(), Failure> {
     let mut waiting: Vec<_> = undo.iter().collect();
     while !waiting.is_empty() {

@@ -1,24 +1,17 @@
-//! `POST /{type}/{id}/revert`: makes a document say again what it said at a revision.
+//! `POST /{type}/{id}/revert`: makes a document again what it was at a revision.
 
+use api::RevertTarget;
 use axum::{extract::State, response::Response};
 use model::Revision;
-use serde::Deserialize;
 
 use super::{Mutation, Segments, changed, document_at, past};
 use crate::{App, body::Json, failure::Failure};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Target {
-    /// The revision to go back to.
-    revision: u64,
-}
 
 pub(crate) async fn revert_document(
     mut mutation: Mutation,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
-    Json(target, _permit): Json<Target>,
+    Json(target, _permit): Json<RevertTarget>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
     let then = past::document(&app, ty, &id, Some(Revision(target.revision))).await?;

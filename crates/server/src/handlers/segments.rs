@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{App, failure::Failure};
 
-/// The parameters of a path, by place. A path that cannot be read is a path at which there is nothing.
+/// The parameters of a path, by position. A path that cannot be read is a path at which there is nothing.
 pub(crate) struct Segments<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<App> for Segments<T> {

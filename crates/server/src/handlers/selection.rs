@@ -32,7 +32,7 @@ impl Selection {
     }
 
     /// The documents that it takes, in their order. One that cannot be read may be one of them or not: that is an error, for a
-    /// list without it would look whole. At every document that it reads, whoever waits for this core goes first.
+    /// list without it would look complete. Before every document that it reads, it yields to other threads that wait for this core.
     pub(crate) fn documents<'a>(
         &self,
         documents: impl Iterator<Item = &'a Document>,

@@ -1,10 +1,10 @@
-//! `GET /store`: what is served and what the log says. `POST /store/accept`: an operator's word that the log is to be
-//! followed, though it does not continue what is served: after a failover to a database that lost its end, or over a
-//! backup that was put back.
+//! `GET /store`: what is served, and where the change log ends. `POST /store/accept`: an operator accepts a change log that diverged
+//! from the served snapshot: after a failover to a database that lost its last changes, or after a backup was restored.
 //!
-//! The word is a change of the log, in a new epoch, and names what it overrules. Every server that holds on to just that sees
-//! it and turns; one that has served something else holds on.
+//! The acceptance is a change of the change log, in a new epoch, and names the digest that it overrules. Every server that serves
+//! exactly this digest follows the change log from there; a server that has served something else keeps what it serves.
 
+use api::{ChangeLogStatus, StoreAcceptance, StoreState};
 use axum::{
     Json,
     extract::State,
@@ -12,8 +12,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use fleet::{Snapshot, SnapshotError, difference, plan};
-use model::{Change, Digest, FieldError, Point, Value};
-use serde_json::json;
+use model::{Change, Digest, FieldError, Point};
 use store::AppendError;
 
 use super::{answers::REVISION, mutation, past};
@@ -27,7 +26,7 @@ use crate::{
 
 const DIGEST: &str = "a digest of 64 hexadecimal digits";
 
-pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
+pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<StoreState>, Failure> {
     params.none_left()?;
     let fleet = app.snapshot()?;
     let head = {
@@ -37,12 +36,23 @@ pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params)
             Err(_) => None,
         }
     };
-    Ok(Json(json!({
-        "status": app.status.store().name(),
-        "age_seconds": app.status.age(app.clock.uptime()).as_secs_f64(),
-        "picture": fleet.point(),
-        "log": head,
-    })))
+    Ok(Json(StoreState {
+        status: app.status.store().into(),
+        age_seconds: app.status.age(app.clock.uptime()).as_secs_f64(),
+        picture: *fleet.point(),
+        log: head,
+    }))
+}
+
+impl From<StoreStatus> for ChangeLogStatus {
+    fn from(status: StoreStatus) -> Self {
+        match status {
+            StoreStatus::Starting => Self::Starting,
+            StoreStatus::Following => Self::Following,
+            StoreStatus::Unavailable => Self::Unavailable,
+            StoreStatus::Diverged(_) => Self::Diverged,
+        }
+    }
 }
 
 pub(crate) async fn accept(
@@ -52,20 +62,20 @@ pub(crate) async fn accept(
 ) -> Result<Response, Failure> {
     let dry_run = params.flag("dry_run")?;
     let expected = params.parsed::<Digest>("expected_digest", DIGEST)?.ok_or_else(|| {
-        let rule = "the digest of the log that was looked at, as GET /store tells it, is needed";
+        let rule = "the digest of the accepted change log, log.digest of GET /store, is needed";
         Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
     })?;
-    let elsewhere = params.parsed::<Digest>("served", DIGEST)?;
+    let other_served = params.parsed::<Digest>("served", DIGEST)?;
     let expected_revision = params.revision("expected_revision")?;
     params.none_left()?;
-    let picture = app.snapshot()?;
-    mutation::expect(expected_revision, picture.revision())?;
+    let snapshot = app.snapshot()?;
+    mutation::expect(expected_revision, snapshot.revision())?;
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
-    expect(expected, &picture, &head)?;
-    let here = picture.point().digest;
-    let served = match (elsewhere, app.status.store()) {
-        (Some(elsewhere), _) => elsewhere,
+    expect(expected, &snapshot, &head)?;
+    let here = snapshot.point().digest;
+    let served = match (other_served, app.status.store()) {
+        (Some(other), _) => other,
         (None, StoreStatus::Diverged(_)) => here,
         (None, StoreStatus::Following) => return Err(not_diverged()),
         (None, StoreStatus::Starting | StoreStatus::Unavailable) => return Err(Failure::store_unavailable()),
@@ -73,25 +83,25 @@ pub(crate) async fn accept(
     if dry_run {
         let plan = tokio::task::block_in_place(|| {
             let next = Snapshot::load(app.registry.clone(), head, log.documents)?;
-            Ok::<_, SnapshotError>(plan(&picture, &next, &difference(&picture, &next)))
+            Ok::<_, SnapshotError>(plan(&snapshot, &next, &difference(&snapshot, &next)))
         });
         return Ok(Json(plan.map_err(Failure::internal)?).into_response());
     }
-    let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
-    match app.log.store()?.append(&word).await {
+    let change = Change::accepting(&head, &served, access.origin(app.clock.now()));
+    match app.log.store()?.append(&change).await {
         Ok(()) => app.log.look(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }
-    tracing::warn!(log = %head, %served, "an operator has accepted the log");
+    tracing::warn!(log = %head, %served, "an operator accepted the change log");
     if served == here {
         writing::turned(&app, &here).await?;
     }
-    let told = json!({"revision": word.revision, "epoch": word.epoch, "overrules": word.overrules});
-    Ok(([(REVISION, HeaderValue::from(word.revision.0))], Json(told)).into_response())
+    let accepted = StoreAcceptance { revision: change.revision, epoch: change.epoch, overrules: served };
+    Ok(([(REVISION, HeaderValue::from(change.revision.0))], Json(accepted)).into_response())
 }
 
-/// The log that was looked at is the one that is accepted, and it is a log of this fleet.
+/// The change log that the operator saw is the one that is accepted, and it is a change log of this fleet.
 fn expect(expected: Digest, served: &Snapshot, head: &Point) -> Result<(), Failure> {
     if served.point().store != head.store {
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
@@ -105,7 +115,7 @@ fn moved(head: &Point) -> Failure {
     Failure::new(StatusCode::PRECONDITION_FAILED, "log-changed", detail)
 }
 
-/// What others would lose, this server cannot tell.
+/// This server cannot know what clusters of another server would lose.
 fn not_diverged() -> Failure {
     let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the digest of \
                   what it serves";

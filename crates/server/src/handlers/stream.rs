@@ -1,7 +1,7 @@
-//! `GET /changes/stream`: follows the log, as server-sent events. A client that was away says where it was, by
+//! `GET /changes/stream`: follows the change log, as server-sent events. A client that was disconnected continues where it was, by
 //! `Last-Event-ID` or `?after=`, and misses nothing.
 //!
-//! An event says who, when, why, and which documents, of a large change the first of them; never what they say. So a stream holds
+//! An event has who, when, why, and which documents, of a large change the first of them; never their content. So a stream holds
 //! some kilobytes, however slow its client, and there are so many streams and no more.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
@@ -17,13 +17,16 @@ use store::{Entry, EntryQuery, StoreError};
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument as _;
 
-use super::{changes::told, past};
+use super::{
+    changes::{json, summary},
+    past,
+};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
 
 /// How many changes are read at once.
 const BATCH: u32 = 20;
 
-/// Silence is broken so often, so that nobody takes the connection for dead.
+/// How often a comment is sent, so that neither clients nor proxies take an idle connection for a dead one.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn stream(
@@ -47,7 +50,7 @@ pub(crate) async fn stream(
         return Err(past::unknown(at));
     }
     let permit = app.limits.streams.enter().await?;
-    // What is forgotten cannot be followed, and the client should know before it waits.
+    // Pruned changes cannot be followed, and the client should know before it waits.
     let horizon = past::ends(&app).await?.horizon.revision;
     if at < horizon {
         return Err(past::unreadable(StoreError::Pruned { horizon }));
@@ -66,7 +69,7 @@ pub(crate) async fn stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// Where a client is in the log.
+/// The position of a client in the change log.
 struct Tail {
     app: App,
     published: watch::Receiver<Revision>,
@@ -83,22 +86,27 @@ impl Tail {
         loop {
             let entry = tokio::select! {
                 entry = self.next() => entry,
-                // The client has gone.
+                // The client has disconnected.
                 () = to.closed() => None,
             };
             let Some(entry) = entry else { return };
-            if to.send(event(&entry)).await.is_err() {
-                return;
+            match event(entry) {
+                Ok(event) => {
+                    if to.send(event).await.is_err() {
+                        return;
+                    }
+                }
+                Err(failure) => return tracing::warn!("a stream of changes ends: {}", failure.cause()),
             }
         }
     }
 
-    /// The next change; none where the log cannot be followed from here or the server stops, which ends the stream.
+    /// The next change; none where the change log cannot be followed from here or the server stops, which ends the stream.
     async fn next(&mut self) -> Option<Entry> {
         while self.ready.is_empty() {
             let at = self.at;
             tokio::select! {
-                // Back in time is another history.
+                // A lower revision is another history.
                 published = self.published.wait_for(|published| *published != at) => {
                     if *published.ok()? < at {
                         return None;
@@ -122,19 +130,20 @@ impl Tail {
         drop(permit);
         entries.reverse();
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return Err("the log is shorter than what is served".to_owned());
+            return Err("the change log ends before the served snapshot".to_owned());
         };
         if first.change.revision.0 != self.at.0 + 1 {
-            return Err(format!("what came after revision {} is forgotten", self.at));
+            return Err(format!("the changes after revision {} were pruned", self.at));
         }
         if self.digest.is_some_and(|digest| first.change.parent != digest) {
-            return Err("the log is another one".to_owned());
+            return Err("the change log diverged".to_owned());
         }
         (self.at, self.digest) = (last.change.revision, Some(last.change.digest));
         Ok(entries.into())
     }
 }
 
-fn event(entry: &Entry) -> Event {
-    Event::default().event("change").id(entry.change.revision.to_string()).data(told(entry).to_string())
+fn event(entry: Entry) -> Result<Event, Failure> {
+    let id = entry.change.revision.to_string();
+    Ok(Event::default().event("change").id(id).data(json(&summary(entry))?))
 }

@@ -1,10 +1,10 @@
 //! `GET /types/changes`: where this server's files and the change log differ on how types are served, and what clusters would
-//! lose. `POST /types/accept`: the types are served as the files say from now on; a change of the change log like any other.
+//! lose. `POST /types/accept`: the types are served as the files declare them from now on; a change like any other.
 
+use api::{Plan, TypeChange, TypeChanges};
 use axum::{extract::State, http::StatusCode, response::Response};
 use fleet::{AllowedRemovals, Draft, Snapshot};
-use model::{Digest, FieldError, Origin, Plan, TypeChange};
-use serde::Serialize;
+use model::{Digest, FieldError, Origin};
 use tokio::task::block_in_place;
 
 use super::{
@@ -13,16 +13,6 @@ use super::{
     mutation::{expect, terms},
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
-
-#[derive(Serialize)]
-struct TypeChanges {
-    /// The revision on which the plan was made, for `expected_revision`.
-    revision: u64,
-    /// Stands for the changes, for `expected_changes`.
-    digest: Digest,
-    changes: Vec<TypeChange>,
-    plan: Plan,
-}
 
 pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
@@ -46,11 +36,11 @@ pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Re
         return planned(plan, permit);
     }
     if !mutation.params.has("expected_revision") {
-        let rule = "the revision of the plan that was looked at, as GET /types/changes gives it, is needed";
+        let rule = "the revision of the accepted plan, revision of GET /types/changes, is needed";
         return Err(Failure::invalid_query(FieldError::new("/expected_revision", "required", rule)));
     }
     let Some(seen) = seen else {
-        let rule = "the digest of the changes that were looked at, as GET /types/changes gives it, is needed";
+        let rule = "the digest of the accepted changes, digest of GET /types/changes, is needed";
         return Err(Failure::invalid_query(FieldError::new("/expected_changes", "required", rule)));
     };
     let accepted = mutation.make(|draft| {
@@ -60,7 +50,7 @@ pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Re
     wrote(accepted.await?)
 }
 
-/// Behind one address there may be servers with different files. What was seen on one is not accepted on another.
+/// Behind one address there may be servers with different files. What an operator saw on one is not accepted on another.
 fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
     if TypeChange::digest(&fleet.type_changes()).map_err(Failure::internal)? == seen {
         return Ok(());

@@ -1,35 +1,33 @@
-//! `GET /types`: the resource types that this server knows, for clients that know none by heart.
+//! `GET /types`: the resource types that this server knows, for clients that know none of them.
 
+use api::TypeDescription;
 use axum::{Json, extract::State};
-use model::{ResourceType, Value};
-use serde_json::json;
+use model::ResourceType;
 
 use super::filters;
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
-pub(crate) async fn types(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<Value>, Failure> {
+pub(crate) async fn types(
+    _: ReadAccess,
+    State(app): State<App>,
+    params: Params,
+) -> Result<Json<Vec<TypeDescription>>, Failure> {
     params.none_left()?;
-    Ok(Json(app.registry.types().map(told).collect()))
+    Ok(Json(app.registry.types().map(described).collect()))
 }
 
-fn told(ty: &ResourceType) -> Value {
-    let nest: model::Map = ty.nests.iter().map(|nest| (nest.name.clone(), json!(nest.fields))).collect();
-    let mut told = json!({
-        "kind": ty.kind,
-        "plural": ty.plural,
-        "path": ty.path,
-        "description": ty.description,
-        "patchable": ty.patchable,
-        "nest": nest,
-        "filters": filters(ty).collect::<Vec<_>>(),
-        "schema": ty.schema,
-    });
-    // Clusters refer to every type but their own.
-    if !ty.is_cluster() {
-        told["list"] = json!(ty.list);
+fn described(ty: &ResourceType) -> TypeDescription {
+    TypeDescription {
+        kind: ty.kind.to_string(),
+        plural: ty.plural.clone(),
+        path: ty.path.clone(),
+        description: ty.description.clone(),
+        patchable: ty.patchable,
+        nest: ty.nests.iter().map(|nest| (nest.name.clone(), nest.fields.clone())).collect(),
+        filters: filters(ty).map(str::to_owned).collect(),
+        schema: ty.schema.clone(),
+        // Clusters refer to every type but their own.
+        list: (!ty.is_cluster()).then(|| ty.list.clone()),
+        template: ty.template.clone(),
     }
-    if let Some(template) = &ty.template {
-        told["template"] = json!(template);
-    }
-    told
 }

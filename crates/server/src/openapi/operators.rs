@@ -1,19 +1,24 @@
 //! What operators and auditors call, in mode crud.
 
-use model::{MAX_SAFE_INTEGER, Registry, ResourceType, Value};
+use api::{
+    Batch, ChangeDetails, ChangeSummary, HistoryEntry, JsonPatch, Plan, RevertTarget, Schemas, StoreAcceptance,
+    TypeDescription, WrittenChange,
+};
+use model::{Map, Registry, ResourceType, Value};
 use serde_json::json;
 
 use crate::handlers::{filters, is_list_of_references};
 
-use super::{JSON, Operation, camel, parameter, polls, reference, schemas::closed};
+use super::{JSON, Operation, camel, closed, parameter, polls, reference};
 
-pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
+/// Describes the operations, and answers the schemas of the documents.
+pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Schemas) -> Map {
     for ty in registry.types() {
-        schemas[camel(ty.kind.as_str())] = closed(&ty.schema);
-        describe_documents(ty, paths);
+        describe_documents(ty, paths, schemas);
     }
-    describe_cluster(registry, paths);
-    describe_changes(paths);
+    describe_cluster(registry, paths, schemas);
+    describe_changes(paths, schemas);
+    registry.types().map(|ty| (camel(ty.kind.as_str()), closed(&ty.schema))).collect()
 }
 
 /// The parameters of every change.
@@ -29,38 +34,36 @@ fn of_edit(first: Vec<Value>) -> Vec<Value> {
     parameters
 }
 
-fn or_plan(schema: &Value) -> Value {
-    json!({"anyOf": [schema, reference("Plan")]})
+fn or_plan(schema: &Value, schemas: &mut Schemas) -> Value {
+    json!({"anyOf": [schema, schemas.answer::<Plan>()]})
 }
 
-/// Any object: a patch is checked by what it makes of the document.
+/// Any object: what is checked of a patch is the document after it.
 fn object() -> Value {
     json!({"type": "object"})
 }
 
-fn list_of(schema: &str) -> Value {
-    json!({"type": "array", "items": reference(schema)})
-}
-
-fn describe_documents(ty: &ResourceType, paths: &mut Value) {
+fn describe_documents(ty: &ResourceType, paths: &mut Value, schemas: &mut Schemas) {
     let (one, many, tag) = (camel(ty.kind.as_str()), camel(&ty.plural), "documents");
     let document = reference(&one);
+    let documents = json!({"type": "array", "items": document});
     let path = format!("/{}", ty.plural);
     let page = ["Limit", "Offset", "Revision", "IfNoneMatch"].map(parameter).to_vec();
     let page = filter_parameters(ty, page);
-    Operation::new(tag, &format!("list{many}"), &format!("The documents of type {}.", ty.kind), &list_of(&one))
+    Operation::new(tag, &format!("list{many}"), &format!("The documents of type {}.", ty.kind), &documents)
         .with(page)
         .or("304", json!({"description": "The client has it already."}))
         .or_incomplete()
         .at(paths, &path, "get");
-    let plan = json!({"description": "What would be done.", "content": {JSON: {"schema": reference("Plan")}}});
+    let plan = json!({"description": "What would be done.", "content": {JSON: {"schema": schemas.answer::<Plan>()}}});
     Operation::answering(tag, &format!("create{one}"), &format!("Create a {}.", ty.kind), "201", JSON, &document)
         .with(of_edit(vec![]))
         .taking(&document)
         .or("200", plan)
         .at(paths, &path, "post");
     let summary = "One strategic merge patch over every match, as one change.";
-    Operation::new(tag, &format!("bulkPatch{many}"), summary, &or_plan(&reference("Written")))
+    let written = or_plan(&schemas.answer::<WrittenChange>(), schemas);
+    Operation::new(tag, &format!("bulkPatch{many}"), summary, &written)
         .with(of_change(filter_parameters(ty, vec![parameter("All")])))
         .taking_any(&json!({
             "application/strategic-merge-patch+json": {"schema": object()},
@@ -68,66 +71,64 @@ fn describe_documents(ty: &ResourceType, paths: &mut Value) {
         }))
         .or_incomplete()
         .at(paths, &path, "patch");
-    describe_document(ty, &one, &format!("{path}/{{id}}"), paths);
-    describe_past(ty, &one, &format!("{path}/{{id}}"), paths);
+    describe_document(ty, &one, &format!("{path}/{{id}}"), paths, schemas);
+    describe_past(ty, &one, &format!("{path}/{{id}}"), paths, schemas);
 }
 
 fn id_of(ty: &ResourceType) -> Vec<Value> {
     vec![parameter(if ty.is_cluster() { "ClusterId" } else { "Id" })]
 }
 
-fn describe_document(ty: &ResourceType, one: &str, path: &str, paths: &mut Value) {
+fn describe_document(ty: &ResourceType, one: &str, path: &str, paths: &mut Value, schemas: &mut Schemas) {
     let (document, tag) = (reference(one), "documents");
+    let changed = or_plan(&document, schemas);
     let mut read = id_of(ty);
     read.extend([parameter("Revision"), parameter("IfNoneMatch")]);
     Operation::new(tag, &format!("get{one}"), &format!("One {}, with its ETag.", ty.kind), &document)
         .with(read)
         .or("304", json!({"description": "The client has it already."}))
         .at(paths, path, "get");
-    let summary = format!("Make a {} say this and no more. Without If-Match, the last writer wins.", ty.kind);
-    Operation::new(tag, &format!("replace{one}"), &summary, &or_plan(&document))
+    let summary = format!("Replace a {}. Without If-Match, the last writer wins.", ty.kind);
+    Operation::new(tag, &format!("replace{one}"), &summary, &changed)
         .with(of_edit(id_of(ty)))
         .taking(&replacement(ty))
         .at(paths, path, "put");
     let patches = json!({
         "application/merge-patch+json": {"schema": object()},
         "application/strategic-merge-patch+json": {"schema": object()},
-        "application/json-patch+json": {"schema": reference("JsonPatch")},
+        "application/json-patch+json": {"schema": schemas.request::<JsonPatch>()},
         JSON: {"schema": object()}
     });
     let summary = format!("Change a {}. Concurrent patches never lose one another.", ty.kind);
-    Operation::new(tag, &format!("patch{one}"), &summary, &or_plan(&document))
+    Operation::new(tag, &format!("patch{one}"), &summary, &changed)
         .with(of_edit(id_of(ty)))
         .taking_any(&patches)
         .at(paths, path, "patch");
     let mut gone = of_edit(id_of(ty));
     gone.push(parameter(if ty.is_cluster() { "Purge" } else { "Cascade" }));
     let summary = if ty.is_cluster() {
-        "Decommission a cluster: it is told that it has nothing.".to_owned()
+        "Decommission a cluster: its polls are answered with no inputs, and Flux deletes what it has.".to_owned()
     } else {
-        format!("Delete a {} that nobody refers to.", ty.kind)
+        format!("Delete a {} to which no cluster refers.", ty.kind)
     };
-    Operation::new(tag, &format!("delete{one}"), &summary, &or_plan(&document)).with(gone).at(paths, path, "delete");
+    Operation::new(tag, &format!("delete{one}"), &summary, &changed).with(gone).at(paths, path, "delete");
 }
 
-fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value) {
+fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value, schemas: &mut Schemas) {
     let mut pages = id_of(ty);
     pages.extend([parameter("Before"), parameter("Limit")]);
     let summary = "Every change of the document, newest first.";
-    Operation::new("changes", &format!("history{one}"), summary, &list_of("HistoryEntry")).with(pages).limited().at(
+    Operation::new("changes", &format!("history{one}"), summary, &schemas.answer::<Vec<HistoryEntry>>())
+        .with(pages)
+        .limited()
+        .at(paths, &format!("{path}/history"), "get");
+    let (changed, target) = (or_plan(&reference(one), schemas), schemas.request::<RevertTarget>());
+    let summary = "Make the document again what it was at a revision.";
+    Operation::new("changes", &format!("revert{one}"), summary, &changed).with(of_edit(id_of(ty))).taking(&target).at(
         paths,
-        &format!("{path}/history"),
-        "get",
+        &format!("{path}/revert"),
+        "post",
     );
-    let target = json!({
-        "type": "object", "required": ["revision"], "additionalProperties": false,
-        "properties": {"revision": {"type": "integer", "minimum": 0, "maximum": MAX_SAFE_INTEGER}}
-    });
-    let summary = "Make the document say again what it said at a revision.";
-    Operation::new("changes", &format!("revert{one}"), summary, &or_plan(&reference(one)))
-        .with(of_edit(id_of(ty)))
-        .taking(&target)
-        .at(paths, &format!("{path}/revert"), "post");
 }
 
 /// A document whose id the path says.
@@ -159,8 +160,8 @@ fn filter_parameters(ty: &ResourceType, mut first: Vec<Value>) -> Vec<Value> {
     first
 }
 
-fn describe_cluster(registry: &Registry, paths: &mut Value) {
-    let (cluster, tag) = (or_plan(&reference("Cluster")), "clusters");
+fn describe_cluster(registry: &Registry, paths: &mut Value, schemas: &mut Schemas) {
+    let (cluster, tag) = (or_plan(&reference("Cluster"), schemas), "clusters");
     let summary = "Put a decommissioned cluster in force again, as it was.";
     Operation::new(tag, "restoreCluster", summary, &cluster).with(of_change(vec![parameter("ClusterId")])).at(
         paths,
@@ -181,56 +182,58 @@ fn describe_cluster(registry: &Registry, paths: &mut Value) {
     let component = || of_edit(vec![parameter("ClusterId"), parameter("Component")]);
     let summary = "Make these the patches of a component on a cluster.";
     Operation::new(tag, "setPatches", summary, &cluster).with(component()).taking(&object()).at(paths, path, "put");
-    let summary = "Change the patches of a component on a cluster; null takes one away.";
+    let summary = "Change the patches of a component on a cluster; null removes one.";
     Operation::new(tag, "mergePatches", summary, &cluster).with(component()).taking(&object()).at(paths, path, "patch");
-    let summary = "Take all patches of a component on a cluster away.";
+    let summary = "Remove all patches of a component on a cluster.";
     Operation::new(tag, "removePatches", summary, &cluster).with(component()).at(paths, path, "delete");
 
     for ty in registry.definitions() {
         let (one, many) = (camel(ty.kind.as_str()), camel(&ty.plural));
-        let summary = format!("What a cluster is told of type {} or, at a revision, was told then.", ty.kind);
-        Operation::new(tag, &format!("inputs{many}"), &summary, &polls::inputs(ty))
+        let summary = format!("The inputs of type {} of a cluster, now or as they were at a revision.", ty.kind);
+        Operation::new(tag, &format!("inputs{many}"), &summary, &polls::inputs(ty, schemas))
             .with(vec![parameter("ClusterId"), parameter("Empty"), parameter("Revision")])
             .or_incomplete()
             .at(paths, &format!("/clusters/{{id}}/inputs/{}", ty.path), "get");
         let path = format!("/clusters/{{id}}/{}/{{ref_id}}", ty.list);
         let place = || of_edit(vec![parameter("ClusterId"), parameter("RefId")]);
-        let summary = format!("Give a cluster a {}, or say what it overrides.", ty.kind);
+        let summary = format!("Add a reference to a {} to a cluster, or replace its overrides.", ty.kind);
         Operation::new(tag, &format!("assign{one}"), &summary, &cluster)
             .with(place())
             .taking(&object())
             .at(paths, &path, "put");
-        let summary = format!("Take a {} away from a cluster.", ty.kind);
+        let summary = format!("Remove the reference to a {} from a cluster.", ty.kind);
         Operation::new(tag, &format!("unassign{one}"), &summary, &cluster).with(place()).at(paths, &path, "delete");
     }
 }
 
-fn describe_changes(paths: &mut Value) {
-    let (tag, written) = ("changes", or_plan(&reference("Written")));
+fn describe_changes(paths: &mut Value, schemas: &mut Schemas) {
+    let (tag, written) = ("changes", or_plan(&schemas.answer::<WrittenChange>(), schemas));
+    let accepted = or_plan(&schemas.answer::<StoreAcceptance>(), schemas);
     let summary = "The resource types that this server knows.";
-    Operation::new("documents", "listTypes", summary, &list_of("ResourceType")).at(paths, "/types", "get");
+    Operation::new("documents", "listTypes", summary, &schemas.answer::<Vec<TypeDescription>>())
+        .at(paths, "/types", "get");
     Operation::new("documents", "batch", "Many writes, one change, all or none.", &written)
         .with(of_change(vec![]))
-        .taking(&reference("Batch"))
+        .taking(&schemas.request::<Batch>())
         .at(paths, "/batch", "post");
-    let summary = "Say that the log is to be followed, though it does not continue what is served.";
-    Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
+    let summary = "Accept a change log that diverged from the served snapshot: it is followed from here.";
+    Operation::new("operators", "acceptStore", summary, &accepted)
         .with(["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "Reason"].map(parameter).to_vec())
         .at(paths, "/store/accept", "post");
-    let summary = "Serve the resource types as this server's files say; expected_revision is needed.";
+    let summary = "Serve the resource types as this server's files declare them; expected_revision is needed.";
     Operation::new("operators", "acceptTypes", summary, &written)
         .with(["ExpectedChanges", "PlannedRevision", "DryRun", "AllowRemovals", "Reason"].map(parameter).to_vec())
         .at(paths, "/types/accept", "post");
     let summary = "The audit trail, newest first; the next page is in the Link header.";
-    Operation::new(tag, "listChanges", summary, &list_of("Change"))
+    Operation::new(tag, "listChanges", summary, &schemas.answer::<Vec<ChangeSummary>>())
         .with(["Kind", "ChangedId", "Actor", "Since", "Until", "Before", "Limit"].map(parameter).to_vec())
         .at(paths, "/changes", "get");
-    let summary = "Follow the log, as server-sent events; Last-Event-ID is honoured.";
+    let summary = "Follow the change log, as server-sent events; Last-Event-ID is honoured.";
     Operation::answering(tag, "followChanges", summary, "200", "text/event-stream", &json!({"type": "string"}))
         .with(vec![parameter("After")])
         .at(paths, "/changes/stream", "get");
     let summary = "One change, with every document before and after it.";
-    Operation::new(tag, "getChange", summary, &reference("ChangeWithDocuments"))
+    Operation::new(tag, "getChange", summary, &schemas.answer::<ChangeDetails>())
         .with(vec![parameter("PathRevision")])
         .at(paths, "/changes/{revision}", "get");
     let summary = "Undo a change by a new one; refused if it was changed since.";

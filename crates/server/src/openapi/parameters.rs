@@ -51,10 +51,10 @@ fn of_paths_and_polls() -> Value {
         "RefId": path("ref_id", "The id of what the cluster refers to.", "podinfo"),
         "Component": path("component", "The id of the component that is patched.", "podinfo"),
         "PathRevision": {"name": "revision", "in": "path", "required": true, "schema": revision(), "description": "A revision.", "example": 1},
-        "Empty": query("empty", json!({"type": "string", "enum": ["explicit"]}), "Say \"no inputs\" by the one record {\"id\": \"none\", \"none\": true} instead of an empty list."),
+        "Empty": query("empty", json!({"type": "string", "enum": ["explicit"]}), "Answer \"no inputs\" with the one record {\"id\": \"none\", \"none\": true} instead of an empty list."),
         "Environment": query("environment", json!({"type": "string", "minLength": 1}), "Only clusters of this environment."),
         "Shard": query("shard", json!({"type": "string", "pattern": "^[1-9][0-9]{0,3}/[1-9][0-9]{0,3}$", "example": "1/4"}), "Only the clusters of this shard, as i/n with i from 1 to n, and n at most 1,000."),
-        "ApiUrl": query("api_url", json!({"type": "string", "format": "uri", "example": "https://fleet.example.com"}), "What the cluster calls; needed where the server has no PUBLIC_URL. Plain http sends the token readable."),
+        "ApiUrl": query("api_url", json!({"type": "string", "format": "uri", "example": "https://fleet.example.com"}), "What the cluster calls; needed where the server has no PUBLIC_URL. With plain http, the token can be read on the network."),
         "Interval": query("interval", json!({"type": "string", "pattern": "^([1-9][0-9]*h)?([1-9][0-9]*m)?([1-9][0-9]*s)?$", "default": "5m", "example": "5m"}), "How often the cluster polls, from 1s to 24h; each cluster gets up to a tenth less, so that a fleet spreads out."),
         "CertSecret": query("cert_secret", json!({"type": "string", "pattern": "^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$"}), "The Secret on the cluster with ca.crt, or with a client's tls.crt and tls.key."),
         "FluxInstance": query("flux_instance", json!({"type": "boolean", "default": true}), "Whether Flux itself is installed too.")
@@ -65,14 +65,14 @@ fn of_edits() -> Value {
     json!({
         "DryRun": query("dry_run", flag(), "Answer what would change, and change nothing."),
         "ExpectedRevision": query("expected_revision", revision(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
-        "PlannedRevision": {"name": "expected_revision", "in": "query", "required": true, "schema": revision(), "description": "The revision of the plan that was looked at; if the fleet is at another, 412. With dry_run it may be left out."},
+        "PlannedRevision": {"name": "expected_revision", "in": "query", "required": true, "schema": revision(), "description": "The revision of the accepted plan; if the fleet is at another, 412. With dry_run it may be left out."},
         "AllowRemovals": query("allow_removals", count(), "How many inputs the change may take from clusters with deletion_protection; with fewer than it takes, 409."),
         "ExpectedChanges": {"name": "expected_changes", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest that GET /types/changes gave; if the files and the change log differ in another way, 412. With dry_run it may be left out."},
-        "ExpectedDigest": {"name": "expected_digest", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest of the log that was looked at; if it is another one, 412."},
-        "Served": query("served", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of what a server elsewhere serves and holds on to; else of what this one does."),
+        "ExpectedDigest": {"name": "expected_digest", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest of the accepted change log; if it has another one, 412."},
+        "Served": query("served", json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}), "The digest of what another server serves and keeps; by default of what this one serves."),
         "Cascade": query("cascade", flag(), "Remove what refers to the document, in the same change."),
-        "Purge": query("purge", flag(), "Forget a decommissioned cluster: its name is unknown again."),
-        "All": query("all", flag(), "Say that every document is meant."),
+        "Purge": query("purge", flag(), "Remove a decommissioned cluster for good: its name is unknown again."),
+        "All": query("all", flag(), "Needed to patch every document."),
         "IfMatch": header("If-Match", "Only if the document has this ETag."),
         "Reason": {
             "name": "X-Change-Reason", "in": "header", "schema": {"type": "string", "maxLength": 1000},
@@ -86,7 +86,7 @@ fn of_reads() -> Value {
     json!({
         "Decommissioned": query("decommissioned", flag(), "The decommissioned clusters instead of those in force."),
         "Limit": query("limit", count(), "The most to answer."),
-        "Offset": query("offset", count(), "How many to pass over first."),
+        "Offset": query("offset", count(), "How many to skip first."),
         "Label": query("label", json!({"type": "array", "items": {"type": "string", "pattern": "^[^=]+=.*$"}}), "Only documents with this label, as key=value."),
         "Revision": query("revision", revision(), "As it was at this revision."),
         "Before": query("before", revision(), "Only what came before this revision: the last one of the page before."),
@@ -105,6 +105,6 @@ fn of_problems() -> Value {
     json!({
         "ProblemRule": query("rule", json!({"type": "string", "enum": Rule::ALL.map(Rule::name)}), "Only problems of this rule."),
         "ProblemId": query("id", id, "Only problems of documents of this id."),
-        "ProblemLimit": query("limit", count(), "The most to answer: 1,000 if nothing is said, and 10,000 at most.")
+        "ProblemLimit": query("limit", count(), "The most to answer: 1,000 by default, and 10,000 at most.")
     })
 }

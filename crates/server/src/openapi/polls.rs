@@ -1,18 +1,21 @@
 //! What clusters poll.
 
+use api::{ClusterIdentity, NoneInput, Schemas};
 use model::{Map, Registry, ResourceType, Value};
 use serde_json::json;
 
-use super::{Operation, camel, parameter, reference, schemas::closed};
+use super::{Operation, camel, closed, parameter, reference};
 
-pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Value) {
-    let Some(clusters) = registry.by_kind(ResourceType::CLUSTER) else { return };
-    let summary = "The live clusters, or a part of them, for whoever provisions them.";
-    let operation = Operation::new("flux", "listClusterInputs", summary, &inputs(clusters));
+/// Describes the operations, and answers the schemas of the inputs.
+pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Schemas) -> Map {
+    let mut documents = Map::new();
+    let Some(clusters) = registry.by_kind(ResourceType::CLUSTER) else { return documents };
+    let summary = "The live clusters, or a part of them, for what provisions them.";
+    let operation = Operation::new("flux", "listClusterInputs", summary, &inputs(clusters, schemas));
     let part = ["Empty", "Environment", "Label", "Shard"].map(parameter).to_vec();
     let operation = operation.with(part).or_incomplete().or_unavailable().limited();
     operation.at(paths, "/api/v2/flux/clusters", "get");
-    schemas[input_name(clusters)] = cluster_input(clusters);
+    documents.insert(input_name(clusters), cluster_input(clusters));
     let parameters = ["ClusterDns", "ApiUrl", "Interval", "CertSecret", "FluxInstance"];
     Operation::answering(
         "flux",
@@ -26,12 +29,13 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
     .at(paths, "/api/v2/flux/clusters/{cluster_dns}/bootstrap", "get");
     for ty in registry.definitions() {
         let summary = format!("What one cluster gets of type {}.", ty.kind);
-        let operation = Operation::new("flux", &format!("poll{}", camel(&ty.plural)), &summary, &inputs(ty));
+        let operation = Operation::new("flux", &format!("poll{}", camel(&ty.plural)), &summary, &inputs(ty, schemas));
         let path = format!("/api/v2/flux/clusters/{{cluster_dns}}/{}", ty.path);
         let operation = operation.with(vec![parameter("ClusterDns"), parameter("Empty")]);
         operation.or_incomplete().or_unavailable().at(paths, &path, "get");
-        schemas[input_name(ty)] = input(ty, clusters);
+        documents.insert(input_name(ty), input(ty, clusters, schemas));
     }
+    documents
 }
 
 fn input_name(ty: &ResourceType) -> String {
@@ -39,14 +43,14 @@ fn input_name(ty: &ResourceType) -> String {
 }
 
 /// The schema of an answer.
-pub(super) fn inputs(ty: &ResourceType) -> Value {
-    let any = json!([reference(&input_name(ty)), reference("NoneInput")]);
+pub(super) fn inputs(ty: &ResourceType, schemas: &mut Schemas) -> Value {
+    let any = json!([reference(&input_name(ty)), schemas.answer::<NoneInput>()]);
     let list = json!({"type": "array", "items": {"anyOf": any}});
     json!({"type": "object", "required": ["inputs"], "properties": {"inputs": list}})
 }
 
-/// The schema of a type's inputs: its fields, nested as it says, and what merging adds.
-fn input(ty: &ResourceType, clusters: &ResourceType) -> Value {
+/// The schema of a type's inputs: its fields, nested as it declares, and what merging adds.
+fn input(ty: &ResourceType, clusters: &ResourceType, schemas: &mut Schemas) -> Value {
     let mut properties = fields(ty);
     let list = &clusters.schema["properties"][&ty.list]["items"]["properties"];
     for (name, schema) in list.as_object().into_iter().flatten() {
@@ -66,7 +70,7 @@ fn input(ty: &ResourceType, clusters: &ResourceType) -> Value {
         let schema = json!({"type": "array", "items": {"type": "string"}, "description": text});
         properties.insert("effective_depends_on".to_owned(), schema);
     }
-    properties.insert("cluster".to_owned(), reference("ClusterIdentity"));
+    properties.insert("cluster".to_owned(), schemas.answer::<ClusterIdentity>());
     let mut schema = json!({"type": "object", "required": ["id", "cluster"], "properties": properties});
     if !ty.description.is_empty() {
         schema["description"] = json!(ty.description);

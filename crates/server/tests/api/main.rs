@@ -18,4 +18,5 @@ mod protection;
 mod released_names;
 mod settings;
 mod short_way;
+mod sources;
 mod type_changes;
