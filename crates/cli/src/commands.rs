@@ -1,4 +1,4 @@
-//! The commands, one a module: what it takes, and what it does.
+//! The commands, one module each: the arguments and what the command does.
 
 pub(crate) mod apply;
 pub(crate) mod bootstrap;
@@ -30,85 +30,89 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::{
-    arguments::{Arguments, ClusterVerb, Command, DefinitionVerb, Of, Verb},
+    arguments::{Arguments, ClusterCommand, CommonCommand, DefinitionCommand, TopCommand, WithType},
     failure::Result,
-    session::{Access, Global, Session},
+    session::{Access, GlobalArgs, Session},
 };
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) fn run(Arguments { global, command }: Arguments) -> Result<ExitCode> {
-    let reading = || Session::open(&global, Access::Read);
-    let writing = || Session::open(&global, Access::Write);
+    let reader = || Session::open(&global, Access::Read);
+    let writer = || Session::open(&global, Access::Write);
     match command {
-        Command::Cluster(verb) => cluster(&global, verb),
-        Command::Namespace(verb) => definition(&global, "namespace", verb),
-        Command::Component(verb) => definition(&global, "platform_component", verb),
-        Command::Rolebinding(verb) => definition(&global, "rolebinding", verb),
-        Command::List(Of { ty, rest }) => any(&global, &ty, Verb::List(rest)),
-        Command::Get(Of { ty, rest }) => any(&global, &ty, Verb::Get(rest)),
-        Command::Patch(Of { ty, rest }) => any(&global, &ty, Verb::Patch(rest)),
-        Command::Edit(Of { ty, rest }) => any(&global, &ty, Verb::Edit(rest)),
-        Command::Delete(Of { ty, rest }) => any(&global, &ty, Verb::Delete(rest)),
-        Command::History(Of { ty, rest }) => any(&global, &ty, Verb::History(rest)),
-        Command::Revert(Of { ty, rest }) => any(&global, &ty, Verb::Revert(rest)),
-        Command::Create(Of { ty, rest }) => rest.run(&writing()?, &ty),
-        Command::Assign(Of { ty, rest }) => rest.assign(&writing()?, &ty),
-        Command::Unassign(Of { ty, rest }) => rest.unassign(&writing()?, &ty),
-        Command::Apply(apply) => apply.run(&writing()?),
-        Command::Diff(diff) => diff.run(&reading()?),
-        Command::Export(export) => export.run(&reading()?),
-        Command::Fleet(fleet::Fleet::Versions(versions)) => versions.run(&reading()?),
-        Command::Fleet(fleet) => fleet.run(&writing()?),
-        Command::Inputs(inputs) => inputs.run(&reading()?),
-        Command::Render(render) => render.run(&reading()?),
-        Command::Bootstrap(bootstrap) => bootstrap.run(&global),
-        Command::Explain(explain) => explain.run(&reading()?),
-        Command::Changes(changes) if changes.writes() => changes.run(&writing()?),
-        Command::Changes(changes) => changes.run(&reading()?),
-        Command::Problems(problems) => problems.run(&reading()?),
-        Command::Status(status) => status.run(&reading()?),
-        Command::Store(store) if store.writes() => store.run(&writing()?),
-        Command::Store(store) => store.run(&reading()?),
-        Command::Types(types) if types.writes() => types.run(&writing()?),
-        Command::Types(types) => types.run(&reading()?),
-        Command::Demo(demo @ demo::Demo::FluxNamespaces { .. }) => demo.run(&reading()?),
-        Command::Demo(demo) => demo.run(&writing()?),
-        Command::Config(config) => config.run(&global),
-        Command::Completions(completions) => completions.run(),
-        Command::Man(man) => man.run(),
+        TopCommand::Cluster(verb) => run_cluster(&global, verb),
+        TopCommand::Namespace(verb) => run_definition(&global, "namespace", verb),
+        TopCommand::Component(verb) => run_definition(&global, "platform_component", verb),
+        TopCommand::Rolebinding(verb) => run_definition(&global, "rolebinding", verb),
+        TopCommand::List(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::List(rest)),
+        TopCommand::Get(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::Get(rest)),
+        TopCommand::Patch(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::Patch(rest)),
+        TopCommand::Edit(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::Edit(rest)),
+        TopCommand::Delete(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::Delete(rest)),
+        TopCommand::History(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::History(rest)),
+        TopCommand::Revert(WithType { ty, rest }) => run_common(&global, &ty, CommonCommand::Revert(rest)),
+        TopCommand::Create(WithType { ty, rest }) => rest.run(&writer()?, &ty),
+        TopCommand::Assign(WithType { ty, rest }) => rest.assign(&writer()?, &ty),
+        TopCommand::Unassign(WithType { ty, rest }) => rest.unassign(&writer()?, &ty),
+        TopCommand::Apply(apply) => apply.run(&writer()?),
+        TopCommand::Diff(diff) => diff.run(&reader()?),
+        TopCommand::Export(export) => export.run(&reader()?),
+        TopCommand::Fleet(fleet::FleetCommand::Versions(versions)) => versions.run(&reader()?),
+        TopCommand::Fleet(fleet) => fleet.run(&writer()?),
+        TopCommand::Inputs(inputs) => inputs.run(&reader()?),
+        TopCommand::Render(render) => render.run(&reader()?),
+        TopCommand::Bootstrap(bootstrap) => bootstrap.run(&global),
+        TopCommand::Explain(explain) => explain.run(&reader()?),
+        TopCommand::Changes(changes) if changes.writes() => changes.run(&writer()?),
+        TopCommand::Changes(changes) => changes.run(&reader()?),
+        TopCommand::Problems(problems) => problems.run(&reader()?),
+        TopCommand::Status(status) => status.run(&reader()?),
+        TopCommand::Store(store) if store.writes() => store.run(&writer()?),
+        TopCommand::Store(store) => store.run(&reader()?),
+        TopCommand::Types(types) if types.writes() => types.run(&writer()?),
+        TopCommand::Types(types) => types.run(&reader()?),
+        TopCommand::Demo(demo @ demo::DemoCommand::FluxNamespaces { .. }) => demo.run(&reader()?),
+        TopCommand::Demo(demo) => demo.run(&writer()?),
+        TopCommand::Config(config) => config.run(&global),
+        TopCommand::Completions(completions) => completions.run(),
+        TopCommand::Man(man) => man.run(),
     }
 }
 
-fn any(global: &Global, ty: &str, verb: Verb) -> Result<ExitCode> {
+fn run_common(global: &GlobalArgs, ty: &str, verb: CommonCommand) -> Result<ExitCode> {
     let session = |access| Session::open(global, access);
     match verb {
-        Verb::List(list) => list.run(&session(Access::Read)?, ty),
-        Verb::Get(get) => get.run(&session(Access::Read)?, ty),
-        Verb::History(history) => history.run(&session(Access::Read)?, ty),
-        Verb::Patch(patch) => patch.run(&session(Access::Write)?, ty),
-        Verb::Edit(edit) => edit.run(&session(Access::Write)?, ty),
-        Verb::Delete(delete) => delete.run(&session(Access::Write)?, ty),
-        Verb::Revert(revert) => revert.run(&session(Access::Write)?, ty),
+        CommonCommand::List(list) => list.run(&session(Access::Read)?, ty),
+        CommonCommand::Get(get) => get.run(&session(Access::Read)?, ty),
+        CommonCommand::History(history) => history.run(&session(Access::Read)?, ty),
+        CommonCommand::Patch(patch) => patch.run(&session(Access::Write)?, ty),
+        CommonCommand::Edit(edit) => edit.run(&session(Access::Write)?, ty),
+        CommonCommand::Delete(delete) => delete.run(&session(Access::Write)?, ty),
+        CommonCommand::Revert(revert) => revert.run(&session(Access::Write)?, ty),
     }
 }
 
-fn cluster(global: &Global, verb: ClusterVerb) -> Result<ExitCode> {
-    let writing = || Session::open(global, Access::Write);
+fn run_cluster(global: &GlobalArgs, verb: ClusterCommand) -> Result<ExitCode> {
+    let writer = || Session::open(global, Access::Write);
     match verb {
-        ClusterVerb::Any(verb) => any(global, model::ResourceType::CLUSTER, verb),
-        ClusterVerb::Create(create) => create.run(&writing()?),
-        ClusterVerb::Restore(restore) => restore.run(&writing()?),
-        ClusterVerb::Purge(purge) => purge.run(&writing()?),
-        ClusterVerb::ReleaseDns(release) => release.run(&writing()?),
+        ClusterCommand::Common(verb) => run_common(global, model::ResourceType::CLUSTER, verb),
+        ClusterCommand::Create(create) => create.run(&writer()?),
+        ClusterCommand::Restore(restore) => restore.run(&writer()?),
+        ClusterCommand::Purge(purge) => purge.run(&writer()?),
+        ClusterCommand::ReleaseDns(release) => release.run(&writer()?),
     }
 }
 
-fn definition<C: Args + create::Describe>(global: &Global, ty: &str, verb: DefinitionVerb<C>) -> Result<ExitCode> {
-    let writing = || Session::open(global, Access::Write);
+fn run_definition<C: Args + create::DocumentArgs>(
+    global: &GlobalArgs,
+    ty: &str,
+    verb: DefinitionCommand<C>,
+) -> Result<ExitCode> {
+    let writer = || Session::open(global, Access::Write);
     match verb {
-        DefinitionVerb::Any(verb) => any(global, ty, verb),
-        DefinitionVerb::Create(create) => create::described(&writing()?, ty, &create),
-        DefinitionVerb::Assign(assign) => assign.assign(&writing()?, ty),
-        DefinitionVerb::Unassign(assign) => assign.unassign(&writing()?, ty),
+        DefinitionCommand::Common(verb) => run_common(global, ty, verb),
+        DefinitionCommand::Create(create) => create::create_from_flags(&writer()?, ty, &create),
+        DefinitionCommand::Assign(assign) => assign.assign(&writer()?, ty),
+        DefinitionCommand::Unassign(assign) => assign.unassign(&writer()?, ty),
     }
 }

@@ -1,6 +1,6 @@
-//! Nothing that a command does not name itself is taken from a cluster unseen: such a change is planned, shown and agreed
-//! to, and it is made on the fleet for which it was planned. If others were faster, it is planned again, and asked again
-//! where the plan has become another one.
+//! Confirmation of changes. If a change would take inputs from clusters that the command does not name, the tool plans
+//! it, shows the plan, asks, and makes the change at the revision of the plan (compare-and-swap). If another change
+//! came first, the tool plans again, and asks again if the plan is different.
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _, Write as _},
@@ -14,161 +14,170 @@ use model::Plan;
 
 use crate::{
     escape::one_line,
-    failure::{Failure, Outcome, Result},
+    failure::{CliError, CliErrorKind, Result},
     output, plan,
     session::Session,
 };
 
-/// Whether to ask, and whether to do it at all.
+/// The flags that control confirmation.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Consent {
-    /// Do not ask
+pub(crate) struct ConsentArgs {
+    /// Make the change without asking for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Show what would change, and change nothing
+    /// Show the plan and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Let this many inputs go from clusters that are protected from deletion; else a change that takes any is refused
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = "Allow the change to remove up to N inputs from clusters with deletion_protection; without this flag, none"
+    )]
     allow_removals: Option<u32>,
 }
 
-/// When a person is asked.
+/// When the operator is asked for confirmation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// The command says itself what goes.
+pub(crate) enum Confirm {
+    /// The command names itself what it removes.
     Never,
     /// If clusters would lose something.
-    IfSomethingGoes,
+    OnLoss,
     /// Whenever something changes.
+    OnChange,
+    /// Even if the plan is empty: the command affects all servers, and the plan is computed by one.
     Always,
-    /// Even where nothing would change: the command is a word for all servers, and the plan is that of one.
-    Regardless,
 }
 
-impl Asked {
-    fn about(self, plan: &Plan) -> bool {
+impl Confirm {
+    fn applies_to(self, plan: &Plan) -> bool {
         match self {
-            Self::Regardless => true,
-            Self::Always => !plan.documents.is_empty(),
-            Self::Never | Self::IfSomethingGoes => !plan.documents.is_empty() && plan::loses(plan),
+            Self::Always => true,
+            Self::OnChange => !plan.documents.is_empty(),
+            Self::Never | Self::OnLoss => !plan.documents.is_empty() && plan::has_loss(plan),
         }
     }
 }
 
-/// A change, and what is said of it.
-pub(crate) struct Deed<'a> {
+/// A change, and what to report about it.
+pub(crate) struct ChangeRequest<'a> {
     pub(crate) edit: Edit,
-    pub(crate) asked: Asked,
-    /// What is said once it is done, before the revision.
+    pub(crate) confirm: Confirm,
+    /// The message after success; the revision is appended.
     pub(crate) done: String,
-    /// What it was done to.
+    /// The changed documents, for `-o name`.
     pub(crate) names: Vec<String>,
-    /// The documents that a person has named, one of which may not be there.
+    /// The documents that the command line names; for suggestions if one of them does not exist.
     pub(crate) named: Vec<(&'a TypeDescription, &'a str)>,
 }
 
-/// How often others may be faster.
-const TRIES: u32 = 20;
+/// How often a change is planned again because another change came first.
+const ATTEMPTS: u32 = 20;
 
-impl Consent {
-    /// Does something and says so or, if it concerns what is not there, says what may have been meant.
-    pub(crate) fn perform(self, session: &Session, deed: Deed<'_>) -> Result<ExitCode> {
-        let Deed { edit, asked, done, names, named } = deed;
-        let made = self.carry_out(session, &edit, asked).map_err(|failure| session.missing(failure, named))?;
-        if let Some(made) = made {
-            session.out.done(&format!("{done} (revision {})", made.revision), &names, &made.body)?;
+impl ConsentArgs {
+    /// Makes a change and reports it. If a named document does not exist, the error suggests a similar id.
+    pub(crate) fn perform(self, session: &Session, request: ChangeRequest<'_>) -> Result<ExitCode> {
+        let ChangeRequest { edit, confirm, done, names, named } = request;
+        let change =
+            self.confirm_and_make(session, &edit, confirm).map_err(|error| session.suggest_id(error, named))?;
+        if let Some(change) = change {
+            session.out.report_done(&format!("{done} (revision {})", change.revision), &names, &change.body)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Plans, shows, asks and makes a change, as far as each is wanted. None where nothing was done.
-    pub(crate) fn carry_out(self, session: &Session, edit: &Edit, asked: Asked) -> Result<Option<Made>> {
-        if asked == Asked::Never && !self.dry_run {
-            let _working = session.working("making the change");
-            return Ok(Some(session.client.make(&self.allowed(edit.clone()))?));
+    /// Makes a change; plans it, shows the plan and asks first where `confirm` and the flags require it. None after a
+    /// dry run.
+    pub(crate) fn confirm_and_make(self, session: &Session, edit: &Edit, confirm: Confirm) -> Result<Option<Made>> {
+        if confirm == Confirm::Never && !self.dry_run {
+            let _spinner = session.spinner("making the change");
+            return Ok(Some(session.client.make(&self.with_allowed_removals(edit.clone()))?));
         }
-        self.carry_out_anew(session, || Ok((edit.clone(), asked)))
+        self.confirm_and_retry(session, || Ok((edit.clone(), confirm)))
     }
 
-    /// The same for a change that depends on the fleet: it is thought through anew whenever others were faster.
-    pub(crate) fn carry_out_anew(
+    /// The same for a change that is computed from the fleet: `prepare` runs again whenever another change came first.
+    pub(crate) fn confirm_and_retry(
         self,
         session: &Session,
-        mut think: impl FnMut() -> Result<(Edit, Asked)>,
+        mut prepare: impl FnMut() -> Result<(Edit, Confirm)>,
     ) -> Result<Option<Made>> {
-        let mut agreed: Option<Plan> = None;
-        for _ in 0..TRIES {
-            let (edit, asked) = think()?;
-            let edit = self.allowed(edit);
+        let mut confirmed: Option<Plan> = None;
+        for _ in 0..ATTEMPTS {
+            let (edit, confirm) = prepare()?;
+            let edit = self.with_allowed_removals(edit);
             let Some(plan) = if_unchanged(planned(session, &edit))? else { continue };
             if self.dry_run {
-                session.out.show(&plan::shown(&plan)?)?;
+                session.out.show(&plan::command_output(&plan)?)?;
                 return Ok(None);
             }
             if let Some(refused) = &plan.refused {
-                // Nobody is asked about what the server refuses.
-                output::talk(plan::text(&plan).trim_end());
-                let told = format!("{} (409 {})", one_line(&refused.detail), one_line(&refused.code));
-                return Err(Failure::new(Outcome::Conflict, told)
-                    .hint(format!("look at the plan above, then repeat with --allow-removals {}", refused.removed)));
+                // The server would refuse the change, so there is nothing to confirm.
+                output::print_message(plan::text(&plan).trim_end());
+                let message = format!("{} (409 {})", one_line(&refused.detail), one_line(&refused.code));
+                return Err(CliError::new(CliErrorKind::Conflict, message)
+                    .hint(format!("check the plan above, then repeat with --allow-removals {}", refused.removed)));
             }
-            if asked.about(&plan) {
-                match &agreed {
-                    Some(agreed) if plan::is_same(agreed, &plan)? => {}
+            if confirm.applies_to(&plan) {
+                match &confirmed {
+                    Some(confirmed) if plan::is_same(confirmed, &plan)? => {}
                     Some(_) => {
-                        output::talk("Others have changed the fleet meanwhile, and this is what would be done now:");
-                        self.agree(session, &plan)?;
+                        output::print_message("The fleet was changed meanwhile. This is the new plan:");
+                        self.ask(session, &plan)?;
                     }
-                    None => self.agree(session, &plan)?,
+                    None => self.ask(session, &plan)?,
                 }
             }
-            let _working = session.working("making the change");
+            let _spinner = session.spinner("making the change");
             match if_unchanged(session.client.make(&edit.on(plan.revision)))? {
-                None => agreed = Some(plan),
-                made => return Ok(made),
+                None => confirmed = Some(plan),
+                change => return Ok(change),
             }
         }
-        Err(Failure::failed("others change the fleet faster than this can be planned: nothing was changed"))
+        let message =
+            format!("nothing was changed: the fleet was changed by others during each of {ATTEMPTS} attempts");
+        Err(CliError::failed(message))
     }
 
-    /// The change, with what it may take from protected clusters.
-    fn allowed(self, edit: Edit) -> Edit {
+    /// The change, with the number of inputs that it may remove from protected clusters.
+    fn with_allowed_removals(self, edit: Edit) -> Edit {
         match self.allow_removals {
             Some(count) => edit.allowing_removals(count),
             None => edit,
         }
     }
 
-    /// Shows a plan and asks for a yes.
-    fn agree(self, session: &Session, plan: &Plan) -> Result<()> {
-        output::talk(plan::text(plan).trim_end());
+    /// Shows a plan and asks for confirmation.
+    fn ask(self, session: &Session, plan: &Plan) -> Result<()> {
+        output::print_message(plan::text(plan).trim_end());
         if self.yes {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(Failure::declined("this needs a yes, and there is nobody to ask: nothing was changed")
-                .hint("look at the plan above, then repeat with --yes"));
+            return Err(CliError::declined(
+                "nothing was changed: this change needs confirmation, and there is no terminal to ask on",
+            )
+            .hint("check the plan above, then repeat with --yes"));
         }
         let mut stderr = anstream::stderr();
-        write!(stderr, "Go on with {}? [y/N] ", one_line(&session.name()))?;
+        write!(stderr, "Make this change on {}? [y/N] ", one_line(&session.server_description()))?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
             Ok(())
         } else {
-            Err(Failure::declined("that was no yes: nothing was changed"))
+            Err(CliError::declined("nothing was changed: the answer was not yes"))
         }
     }
 }
 
 fn planned(session: &Session, edit: &Edit) -> Result<Plan, ClientError> {
-    let _working = session.working("planning");
+    let _spinner = session.spinner("planning");
     session.client.plan(edit)
 }
 
-/// An answer, unless the fleet, or the log, is not any more what the request expects.
+/// The answer, or None if the fleet or the change log is no longer at the state that the request expects.
 fn if_unchanged<T>(answer: Result<T, ClientError>) -> Result<Option<T>> {
     match answer {
         Err(error)

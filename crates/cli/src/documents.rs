@@ -1,33 +1,33 @@
-//! Documents as rows: the columns that people look for in the types that are built in, and all fields of any other.
+//! Documents as tables: selected columns for the built-in types, all fields for any other type.
 
 use api::TypeDescription;
 use model::{Map, Value};
 
-use crate::{output::Shown, table::Table};
+use crate::{output::CommandOutput, table::TextTable};
 
-/// How documents were asked for.
+/// Which documents were requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ListScope {
     All,
-    Some,
+    Filtered,
     ById,
 }
 
-/// Documents of one type as an answer; one that was asked for by itself is not in a list.
-pub(crate) fn shown(ty: &TypeDescription, documents: Vec<Map>, asked: Asked) -> Shown {
+/// Documents of one type as output. A single document that was requested by id is not wrapped in a list.
+pub(crate) fn command_output(ty: &TypeDescription, documents: Vec<Map>, scope: ListScope) -> CommandOutput {
     let names = documents.iter().map(|document| name(ty, document)).collect();
     let table = if documents.is_empty() {
-        let none = if asked == Asked::Some { "No {} match." } else { "There are no {}." };
-        Table::default().note(none.replace("{}", &ty.plural))
+        let none = if scope == ListScope::Filtered { "No {} match." } else { "There are no {}." };
+        TextTable::default().note(none.replace("{}", &ty.plural))
     } else {
         table(ty, &documents)
     };
     let mut values: Vec<_> = documents.into_iter().map(Value::Object).collect();
-    let value = if asked == Asked::ById && values.len() == 1 { values.remove(0) } else { Value::Array(values) };
-    Shown { value, names, table }
+    let value = if scope == ListScope::ById && values.len() == 1 { values.remove(0) } else { Value::Array(values) };
+    CommandOutput { value, names, table }
 }
 
-/// The beginning of a document.
+/// A new document with only its id.
 pub(crate) fn with_id(id: &str) -> Map {
     Map::from_iter([("id".to_owned(), Value::from(id))])
 }
@@ -37,18 +37,18 @@ pub(crate) fn name(ty: &TypeDescription, document: &Map) -> String {
     ty.name(id(document))
 }
 
-/// A field that is a text; the empty one if it is not there.
+/// The value of a string field, or the empty string.
 pub(crate) fn text<'a>(document: &'a Map, field: &str) -> &'a str {
     document.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A document's id; every document that a server gives has one.
+/// The id of a document. Every document of the server has one.
 pub(crate) fn id(document: &Map) -> &str {
     document.get("id").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Headings and fields that are worth a line of 80 columns.
-fn chosen(kind: &str) -> Option<&'static [(&'static str, &'static str)]> {
+/// The headings and fields that fit a terminal of 80 columns.
+fn default_columns(kind: &str) -> Option<&'static [(&'static str, &'static str)]> {
     Some(match kind {
         "cluster" => &[
             ("ENV", "environment"),
@@ -65,18 +65,18 @@ fn chosen(kind: &str) -> Option<&'static [(&'static str, &'static str)]> {
     })
 }
 
-fn table(ty: &TypeDescription, documents: &[Map]) -> Table {
-    let mut table = Table::default().key("ID", documents.iter().map(|document| id(document).to_owned()));
+fn table(ty: &TypeDescription, documents: &[Map]) -> TextTable {
+    let mut table = TextTable::default().key("ID", documents.iter().map(|document| id(document).to_owned()));
     let cells = |field: &str| documents.iter().map(|document| cell(ty, field, document.get(field))).collect::<Vec<_>>();
-    let chosen = chosen(&ty.kind);
-    for (heading, field) in chosen.into_iter().flatten() {
+    let defaults = default_columns(&ty.kind);
+    for (heading, field) in defaults.into_iter().flatten() {
         table = table.column(heading, cells(field));
     }
-    let is_chosen = |name: &str| chosen.into_iter().flatten().any(|(_, field)| *field == name);
+    let is_default = |name: &str| defaults.into_iter().flatten().any(|(_, field)| *field == name);
     let fields = ty.properties().into_iter().flat_map(Map::keys);
-    for field in fields.filter(|field| *field != "id" && !is_chosen(field)) {
+    for field in fields.filter(|field| *field != "id" && !is_default(field)) {
         let heading = field.to_uppercase().replace('_', "-");
-        table = match chosen {
+        table = match defaults {
             Some(_) => table.wide(&heading, cells(field)),
             None => table.column(&heading, cells(field)),
         };
@@ -84,7 +84,7 @@ fn table(ty: &TypeDescription, documents: &[Map]) -> Table {
     table
 }
 
-/// A value in a few letters. Of a cluster's references, the number is what fits.
+/// A value as a table cell. For lists of a cluster, such as its references, only their length fits.
 fn cell(ty: &TypeDescription, field: &str, value: Option<&Value>) -> String {
     match value {
         Some(Value::Array(items)) if ty.is_cluster() => items.len().to_string(),
@@ -109,7 +109,7 @@ pub(crate) fn brief(value: &Value) -> String {
     }
 }
 
-/// An item of a list: people know it by its name.
+/// An item of a list, by its name if it has one.
 fn brief_item(item: &Value) -> String {
     let name = item.get("id").or_else(|| item.get("name")).and_then(Value::as_str);
     match (item.get("kind").and_then(Value::as_str), name) {

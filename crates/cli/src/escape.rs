@@ -1,9 +1,10 @@
-//! What a terminal would obey is written out before it gets there.
+//! Escapes control characters and invisible characters before text is written to a terminal.
 //!
-//! Names, reasons, labels and error messages are texts of other people. A terminal obeys control characters in them: it moves the
-//! cursor over a plan, hides what follows, sets its title. Characters that turn the direction of writing let a reader see another
-//! order than what is there, and invisible ones make two names look alike. So each is shown as its number, `\u001b`, which is also how JSON writes it. Of the tool itself, only
-//! its own colours pass. What goes into a pipe as JSON or YAML is left as it is: a program wants the text, and no terminal reads it.
+//! Names, reasons, labels and error messages are untrusted text. Control characters in them could move the cursor over
+//! a plan, hide text or set the title of the terminal. Characters that change the writing direction could reorder the
+//! text, and invisible characters could make two names look equal. So each of them is shown as its number, such as
+//! `\u001b`, as in JSON. Only the colours of this tool are passed through. JSON and YAML in a pipe are not changed,
+//! because a program reads them.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -12,10 +13,10 @@ use model::is_hidden;
 
 use crate::output::{BAD, CHANGED, GOOD, STRONG};
 
-/// The tool's own colours.
+/// The colours of this tool, which are not escaped.
 const STYLES: [Style; 4] = [BAD, GOOD, CHANGED, STRONG];
 
-fn write_out(to: &mut String, c: char) {
+fn escape_into(to: &mut String, c: char) {
     // Writing to a string cannot fail.
     let _ = match u32::from(c) {
         number @ ..=0xffff => write!(to, "\\u{number:04x}"),
@@ -23,21 +24,21 @@ fn write_out(to: &mut String, c: char) {
     };
 }
 
-/// A text of somebody else in one line: white space becomes spaces, and everything else that a terminal obeys is written out.
+/// Untrusted text as one line: line breaks and tabs become spaces, other control and invisible characters are escaped.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\r' | '\t' => line.push(' '),
-            c if is_hidden(c) => write_out(&mut line, c),
+            c if is_hidden(c) => escape_into(&mut line, c),
             c => line.push(c),
         }
     }
     line
 }
 
-/// A text as it may be shown on a terminal: lines, tabs and the tool's own colours pass, and everything else that a terminal obeys
-/// is written out.
+/// Text for a terminal: line breaks, tabs and the colours of this tool are kept, other control and invisible characters
+/// are escaped.
 pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
     let passes = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(passes) {
@@ -52,7 +53,7 @@ pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
         match colour {
             Some(colour) => shown.push_str(colour),
             None if passes(c) => shown.push(c),
-            None => write_out(&mut shown, c),
+            None => escape_into(&mut shown, c),
         }
         rest = &rest[length..];
     }
@@ -64,12 +65,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_written_out_and_the_own_colours_pass() {
+    fn control_characters_are_escaped_and_the_colours_of_this_tool_are_kept() {
         let hostile = "a\u{1b}[2Jb\rc\u{9b}31md\u{202e}e\u{7f}\u{2069}\u{61c}";
         assert_eq!(one_line(hostile), "a\\u001b[2Jb c\\u009b31md\\u202ee\\u007f\\u2069\\u061c");
         let shown = for_terminal(hostile);
         assert_eq!(shown, "a\\u001b[2Jb\\u000dc\\u009b31md\\u202ee\\u007f\\u2069\\u061c");
-        let own = format!("{BAD}gone{BAD:#}\n\t{STRONG}é{STRONG:#} {GOOD}x{GOOD:#} {CHANGED}日本{CHANGED:#}\n");
+        let own = format!("{BAD}removed{BAD:#}\n\t{STRONG}é{STRONG:#} {GOOD}x{GOOD:#} {CHANGED}日本{CHANGED:#}\n");
         assert_eq!(for_terminal(&own), own);
         assert_eq!(for_terminal("\u{1b}[8mhidden"), "\\u001b[8mhidden");
         assert_eq!(one_line("po\u{200b}d\u{feff}\u{e0041}"), "po\\u200bd\\ufeff\\U000e0041");

@@ -1,4 +1,4 @@
-//! Why a command failed: a sentence, every detail that is known, and the next step.
+//! The error of a command: a message, details, a hint with the next step, and the exit code.
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
@@ -11,38 +11,38 @@ use crate::{
     output::{self, BAD, GOOD},
 };
 
-/// What the exit code says.
+/// The kind of an error, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CliErrorKind {
     Failed = 1,
     Usage = 2,
     NotFound = 3,
     Conflict = 4,
 }
 
-/// A command that did not do what it was told.
+/// Why a command failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    outcome: Outcome,
+pub(crate) struct CliError {
+    kind: CliErrorKind,
     message: String,
     details: Vec<String>,
     hint: Option<String>,
-    /// Every broken rule that the server told, for commands that know where it came from.
+    /// The broken rules that the server reported; `apply` adds file and line to them.
     pub(crate) errors: Vec<FieldError>,
-    /// How many more there are.
+    /// How many more broken rules the server counted.
     more_errors: usize,
     silent: bool,
-    /// Somebody said no: there is nothing to mend.
+    /// The operator did not confirm the change: repeating it with another document does not help.
     pub(crate) declined: bool,
 }
 
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
-impl Failure {
-    pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+impl CliError {
+    pub(crate) fn new(kind: CliErrorKind, message: impl Into<String>) -> Self {
         let (details, errors) = (Vec::new(), Vec::new());
         Self {
-            outcome,
+            kind,
             message: message.into(),
             details,
             hint: None,
@@ -54,7 +54,7 @@ impl Failure {
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(Outcome::Failed, message)
+        Self::new(CliErrorKind::Failed, message)
     }
 
     pub(crate) fn declined(message: impl Into<String>) -> Self {
@@ -62,20 +62,20 @@ impl Failure {
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Outcome::Usage, message)
+        Self::new(CliErrorKind::Usage, message)
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same with another sentence, which tells all that is wrong.
-    pub(crate) fn sentence(self, message: String) -> Self {
+    /// The same error with another message, which includes its only broken rule.
+    pub(crate) fn with_message(self, message: String) -> Self {
         Self { message, errors: Vec::new(), ..self }
     }
 
-    /// Says one more thing.
-    pub(crate) fn and_hint(self, hint: impl AsRef<str>) -> Self {
+    /// Adds a hint to the hint that is there.
+    pub(crate) fn add_hint(self, hint: impl AsRef<str>) -> Self {
         let hint = match &self.hint {
             Some(first) => format!("{first}; {}", hint.as_ref()),
             None => hint.as_ref().to_owned(),
@@ -87,25 +87,25 @@ impl Failure {
         Self { details, ..self }
     }
 
-    /// Whether it says what to do next.
-    pub(crate) fn is_explained(&self) -> bool {
+    /// Whether it names a next step.
+    pub(crate) fn has_hint(&self) -> bool {
         self.hint.is_some()
     }
 
-    pub(crate) fn is(&self, outcome: Outcome) -> bool {
-        self.outcome == outcome
+    pub(crate) fn is(&self, kind: CliErrorKind) -> bool {
+        self.kind == kind
     }
 
-    /// As a text for a person.
+    /// The error as text for the terminal.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{BAD}error:{BAD:#} {}\n", one_line(&self.message));
         // Writing to a string cannot fail.
         for detail in &self.details {
             let _ = writeln!(text, "  {}", one_line(detail));
         }
-        // A rule that is broken alone is the sentence itself.
-        let alone = matches!(self.errors.as_slice(), [only] if self.message.contains(&only.message));
-        for error in self.errors.iter().filter(|_| !alone && self.details.is_empty()) {
+        // A single broken rule is already in the message.
+        let in_message = matches!(self.errors.as_slice(), [only] if self.message.contains(&only.message));
+        for error in self.errors.iter().filter(|_| !in_message && self.details.is_empty()) {
             let _ = writeln!(text, "  {}", one_line(&broken_rule(error)));
         }
         if self.more_errors > 0 && self.details.is_empty() {
@@ -117,16 +117,16 @@ impl Failure {
         text
     }
 
-    /// Tells the person, and says how the process ends.
-    pub(crate) fn tell(&self) -> ExitCode {
+    /// Prints the error to standard error and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
         if !self.silent {
-            output::talk(self.text().trim_end());
+            output::print_message(self.text().trim_end());
         }
-        ExitCode::from(self.outcome as u8)
+        ExitCode::from(self.kind as u8)
     }
 }
 
-/// A broken rule with its place. Which write of a batch it was is nothing that a person has said.
+/// A broken rule with document and field. The index of a write in the batch is left out: the operator did not give it.
 pub(crate) fn broken_rule(error: &FieldError) -> String {
     let pointer = match error.pointer.strip_prefix("/writes/") {
         Some(rest) => rest.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned(),
@@ -140,14 +140,13 @@ pub(crate) fn broken_rule(error: &FieldError) -> String {
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Refused(problem) => refused(*problem),
-            ClientError::Unreachable { .. } => Self::failed(error.to_string()).hint(
-                "is the server running, and is this its address? FLUX_API_URL, --api-url or a context says which is asked",
-            ),
-            ClientError::Address { .. } => Self::usage(error.to_string()).hint("an address is like http://127.0.0.1:8080"),
+            ClientError::Unreachable { .. } => Self::failed(error.to_string())
+                .hint("check that the server runs, and its URL, which comes from --api-url, FLUX_API_URL or a context"),
+            ClientError::Address { .. } => Self::usage(error.to_string()).hint("example: http://127.0.0.1:8080"),
             ClientError::Reason => Self::usage(error.to_string()),
             ClientError::Uncertain { .. } => Self::failed(error.to_string()).hint(UNCERTAIN),
             ClientError::Interrupted { .. } | ClientError::Strange { .. } => Self::failed(error.to_string()),
@@ -155,74 +154,82 @@ impl From<ClientError> for Failure {
     }
 }
 
-const UNCERTAIN: &str = "the change may have been made: look at flux-resourceset-cli changes before you repeat it";
+const UNCERTAIN: &str =
+    "the change may have been made: check flux-resourceset-cli changes before you repeat the command";
 
-fn refused(problem: ProblemDetails) -> Failure {
-    let outcome = match problem.status {
-        404 | 410 => Outcome::NotFound,
-        409 | 412 => Outcome::Conflict,
-        _ => Outcome::Failed,
+fn refused(problem: ProblemDetails) -> CliError {
+    let kind = match problem.status {
+        404 | 410 => CliErrorKind::NotFound,
+        409 | 412 => CliErrorKind::Conflict,
+        _ => CliErrorKind::Failed,
     };
     let ProblemDetails { status, code, detail, errors, more_errors, .. } = problem;
-    let told = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
-    // One broken rule is the sentence itself, with the document in which it is broken.
-    let sentence = match errors.as_slice() {
+    let status_and_code = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
+    // A single broken rule becomes the message, with the document that breaks it.
+    let message = match errors.as_slice() {
         [only] if detail == only.to_string() => broken_rule(only),
         _ => detail,
     };
-    let mut failure = Failure::new(outcome, format!("{sentence} ({told})"));
-    // What goes from protected clusters is told by cluster; else a protected cluster was to be decommissioned.
-    let takes_inputs = code == "protected" && !errors.is_empty();
-    failure.hint = if takes_inputs { Some(ALLOW) } else { hint(status, &code) }.map(str::to_owned);
-    failure.errors = errors;
-    failure.more_errors = more_errors.unwrap_or_default();
-    failure
+    let mut error = CliError::new(kind, format!("{message} ({status_and_code})"));
+    // With errors, the change would remove inputs from protected clusters; without, it would decommission one.
+    let removes_inputs = code == "protected" && !errors.is_empty();
+    error.hint = if removes_inputs { Some(ALLOW_REMOVALS) } else { hint(status, &code) }.map(str::to_owned);
+    error.errors = errors;
+    error.more_errors = more_errors.unwrap_or_default();
+    error
 }
 
-const ALLOW: &str = "look at what would go with --dry-run, then repeat with --allow-removals and the number";
+const ALLOW_REMOVALS: &str =
+    "check with --dry-run what would be removed, then repeat with --allow-removals and the number of inputs";
 
 fn hint(status: u16, code: &str) -> Option<&'static str> {
     Some(match (status, code) {
         (401, _) => {
-            "set FLUX_API_TOKEN (and FLUX_API_WRITE_TOKEN) to the server's tokens, or choose a context that has them: \
+            "set FLUX_API_TOKEN and FLUX_API_WRITE_TOKEN to the tokens of this server, or use a context that has them: \
              flux-resourceset-cli config list"
         }
-        (403, _) => "changes need the write token: set FLUX_API_WRITE_TOKEN, or the context's write_token",
-        (_, "exists") => "to change what is there, use apply, edit or patch",
+        (403, _) => "a change needs the write token: set FLUX_API_WRITE_TOKEN, or write_token of the context",
+        (_, "exists") => "to change the existing document, use apply, edit or patch",
         (_, "referenced") => {
-            "take it away from these first, or delete it with delete --cascade; --dry-run shows what they lose"
+            "unassign it from these clusters first, or use delete --cascade; --dry-run shows which inputs they lose"
         }
-        (_, "protected") => "flux-resourceset-cli patch cluster ID -p '{\"deletion_protection\": false}'",
-        (_, "decommissioned") => "flux-resourceset-cli cluster restore ID brings a decommissioned cluster back",
-        (_, "precondition-failed") => "somebody changed it since you read it: look again, then repeat",
+        (_, "protected") => {
+            "remove the protection with flux-resourceset-cli patch cluster ID -p '{\"deletion_protection\": false}'"
+        }
+        (_, "decommissioned") => "to restore a decommissioned cluster, run flux-resourceset-cli cluster restore ID",
+        (_, "precondition-failed") => {
+            "the document was changed since you read it: read it again, then repeat the change"
+        }
         (_, "other-type-changes") => {
-            "several servers with different resource type files seem to share this address: ask one of them by --api-url"
+            "several servers with different resource type files may share this URL: select one of them with --api-url"
         }
-        (_, "unknown-revision" | "pruned") => "flux-resourceset-cli changes lists the revisions that are kept",
+        (_, "unknown-revision" | "pruned") => "to list the revisions that are kept, run flux-resourceset-cli changes",
         (_, "invalid") => "nothing was changed",
-        (413, _) => "a document has at most 1 MiB, and one change at most 32 MiB: apply in several parts",
+        (413, _) => "limits: 1 MiB per document, 32 MiB per change; apply the files in several parts",
         (_, "store-diverged") => {
-            "nothing was changed; flux-resourceset-cli store says what is served and where the log is"
+            "nothing was changed; to compare the served snapshot with the change log, run flux-resourceset-cli store"
         }
         (_, "another-log") => {
-            "flux-resourceset restore --replace FILE puts a log back, with the DATABASE_URL of the servers"
+            "to restore a backup of this fleet, run flux-resourceset restore --replace FILE \
+             with the DATABASE_URL of the servers"
         }
         (503, "store-unavailable") => UNCERTAIN,
         (_, "") => {
-            "is this the address of a flux-resourceset server? FLUX_API_URL, --api-url or a context says which is asked"
+            "check that the URL is that of a flux-resourceset server; it comes from --api-url, FLUX_API_URL or \
+             a context"
         }
         _ => return None,
     })
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         let silent = error.kind() == io::ErrorKind::BrokenPipe;
         Self { silent, ..Self::failed(error.to_string()) }
     }
 }
 
-impl From<serde_json::Error> for Failure {
+impl From<serde_json::Error> for CliError {
     fn from(error: serde_json::Error) -> Self {
         Self::failed(error.to_string())
     }

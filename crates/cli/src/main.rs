@@ -1,8 +1,9 @@
-//! `flux-resourceset-cli`: the operator's tool.
+//! `flux-resourceset-cli`: the command line tool for operators.
 //!
-//! The command line is read into values ([`arguments`]), a [`session`] knows the server and how to show things, and
-//! each command is a module of [`commands`]. Standard output is data, standard error is talk. What a command does not
-//! name itself is not taken from a cluster unseen ([`consent`]).
+//! [`arguments`] parses the command line, a [`session`] holds the connection to the server and the output format, and
+//! each command is a module of [`commands`]. Data goes to standard output, messages go to standard error. If a change
+//! would take inputs from clusters that the command does not name, the tool shows the plan and asks first
+//! ([`consent`]).
 
 mod arguments;
 mod commands;
@@ -17,9 +18,9 @@ mod output;
 mod plan;
 mod selector;
 mod session;
-mod settings;
 mod table;
 mod tag;
+mod values;
 
 use std::process::ExitCode;
 
@@ -28,10 +29,10 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
-    // Answers the shell and ends, if it is a shell that asks.
+    // If the shell asks for completions, this prints them and ends the process.
     clap_complete::CompleteEnv::with_factory(Arguments::command).complete();
     match commands::run(Arguments::parse()) {
         Ok(code) => code,
-        Err(failure) => failure.tell(),
+        Err(error) => error.report(),
     }
 }

@@ -1,4 +1,4 @@
-//! How answers look. Standard output is data, standard error is talk.
+//! Output: data goes to standard output, messages go to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -8,84 +8,84 @@ use model::{Value, yaml};
 
 use crate::{
     escape::for_terminal,
-    failure::{Failure, Result},
-    table::Table,
+    failure::{CliError, Result},
+    table::TextTable,
 };
 
-/// What is wrong, or goes.
+/// Errors and removals.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What is good, or comes.
+/// Hints and additions.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What changes.
+/// Changes.
 pub(crate) const CHANGED: Style = AnsiColor::Yellow.on_default();
-/// What leads the eye.
+/// Headings.
 pub(crate) const STRONG: Style = Style::new().bold();
 
-/// How to show an answer.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// As the server says it
+pub(crate) enum OutputFormat {
+    /// JSON, as the server sends it
     Json,
-    /// The same as YAML
+    /// The same data as YAML
     Yaml,
-    /// What fits a terminal
+    /// Columns, shortened to fit the terminal
     Table,
-    /// A table with every column, in full
+    /// All columns in full length
     Wide,
-    /// kind/id, one a line
+    /// kind/id, one per line
     Name,
 }
 
-/// An answer that can be shown in every format.
-pub(crate) struct Shown {
+/// The output of a command, in every format.
+pub(crate) struct CommandOutput {
     pub(crate) value: Value,
     pub(crate) names: Vec<String>,
-    pub(crate) table: Table,
+    pub(crate) table: TextTable,
 }
 
-/// Where data goes, and in which format.
+/// Writes data to standard output in the selected format.
 #[derive(Clone, Copy)]
-pub(crate) struct Output {
-    pub(crate) format: Format,
+pub(crate) struct Printer {
+    pub(crate) format: OutputFormat,
     width: Option<usize>,
 }
 
-impl Output {
-    /// The format that was asked for, or tables on a terminal and JSON in a pipe.
-    pub(crate) fn new(asked: Option<Format>) -> Self {
+impl Printer {
+    /// The selected format, or tables on a terminal and JSON in a pipe.
+    pub(crate) fn new(selected: Option<OutputFormat>) -> Self {
         let terminal = io::stdout().is_terminal();
-        let format = asked.unwrap_or(if terminal { Format::Table } else { Format::Json });
+        let format = selected.unwrap_or(if terminal { OutputFormat::Table } else { OutputFormat::Json });
         let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        Self { format, width: width.filter(|_| terminal && format == Format::Table) }
+        Self { format, width: width.filter(|_| terminal && format == OutputFormat::Table) }
     }
 
-    /// Whether a person reads it.
+    /// Whether the format is for people.
     pub(crate) fn is_for_people(self) -> bool {
-        matches!(self.format, Format::Table | Format::Wide)
+        matches!(self.format, OutputFormat::Table | OutputFormat::Wide)
     }
 
-    pub(crate) fn show(self, shown: &Shown) -> Result<()> {
+    pub(crate) fn show(self, output: &CommandOutput) -> Result<()> {
         match self.format {
-            Format::Json => self.json(&shown.value),
-            Format::Yaml => print(&as_yaml(&shown.value)?),
-            Format::Name => shown.names.iter().try_for_each(|name| line(name)),
-            Format::Table | Format::Wide => {
-                print(&for_terminal(&shown.table.text(self.format == Format::Wide, self.width)))
+            OutputFormat::Json => self.json(&output.value),
+            OutputFormat::Yaml => print(&as_yaml(&output.value)?),
+            OutputFormat::Name => output.names.iter().try_for_each(|name| line(name)),
+            OutputFormat::Table | OutputFormat::Wide => {
+                print(&for_terminal(&output.table.text(self.format == OutputFormat::Wide, self.width)))
             }
         }
     }
 
-    /// What a command did: a sentence for people, the answer for programs.
-    pub(crate) fn done(self, sentence: &str, names: &[String], value: &Value) -> Result<()> {
+    /// Reports what a command did: a sentence for people, the answer of the server for programs.
+    pub(crate) fn report_done(self, sentence: &str, names: &[String], value: &Value) -> Result<()> {
         match self.format {
-            Format::Json => self.json(value),
-            Format::Yaml => print(&as_yaml(value)?),
-            Format::Name => names.iter().try_for_each(|name| line(name)),
-            Format::Table | Format::Wide => line(&for_terminal(sentence)),
+            OutputFormat::Json => self.json(value),
+            OutputFormat::Yaml => print(&as_yaml(value)?),
+            OutputFormat::Name => names.iter().try_for_each(|name| line(name)),
+            OutputFormat::Table | OutputFormat::Wide => line(&for_terminal(sentence)),
         }
     }
 
-    #[allow(clippy::unused_self, reason = "it belongs to the others")]
+    #[allow(clippy::unused_self, reason = "a method like the writers of the other formats")]
     fn json(self, value: &Value) -> Result<()> {
         line(&serde_json::to_string_pretty(value)?)
     }
@@ -93,10 +93,10 @@ impl Output {
 
 /// A value as YAML.
 pub(crate) fn as_yaml(value: &Value) -> Result<String> {
-    yaml::write(value).map_err(|error| Failure::failed(format!("this cannot be written as YAML: {error:?}")))
+    yaml::write(value).map_err(|error| CliError::failed(format!("the answer cannot be written as YAML: {error:?}")))
 }
 
-/// Writes data: as it is, but on a terminal.
+/// Writes data: escaped on a terminal, unchanged in a pipe.
 pub(crate) fn print(text: &str) -> Result<()> {
     if io::stdout().is_terminal() { write(&for_terminal(text)) } else { write(text) }
 }
@@ -109,12 +109,12 @@ fn line(text: &str) -> Result<()> {
     print(&format!("{text}\n"))
 }
 
-/// Says something that is not data. Where even that cannot be said, there is nobody to tell.
-pub(crate) fn talk(text: &str) {
+/// Prints a message to standard error. A failure to write it cannot be reported anywhere, so it is ignored.
+pub(crate) fn print_message(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", for_terminal(text));
 }
 
-/// Clears the terminal before an answer is shown anew.
+/// Clears the terminal before the output is shown again.
 pub(crate) fn clear() -> Result<()> {
     if io::stdout().is_terminal() { write("\x1b[H\x1b[2J") } else { Ok(()) }
 }

@@ -1,13 +1,13 @@
-//! Which documents are meant: `environment=dev,region=eu`.
+//! Selectors: `environment=dev,region=eu`.
 //!
-//! A key that the server filters by is a field, and any other is the label of that name. So a misspelt field finds
-//! nothing, and never everything.
+//! A key that the server can filter by is a field. Any other key is a label, so a misspelt field selects nothing
+//! instead of everything.
 
 use std::str::FromStr;
 
 use api::TypeDescription;
 
-/// Pairs that must all hold.
+/// Key-value pairs. All of them must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selector(Vec<(String, String)>);
 
@@ -18,10 +18,10 @@ impl FromStr for Selector {
         let pair = |part: &str| {
             let (key, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("\"{part}\" is not key=value; several are separated by commas"))?;
+                .ok_or_else(|| format!("\"{part}\" is not key=value; separate several pairs by commas"))?;
             let (key, value) = (key.trim(), value.strip_prefix('=').unwrap_or(value).trim());
             if key.ends_with('!') {
-                return Err(format!("\"{part}\": only key=value is understood, not key!=value"));
+                return Err(format!("\"{part}\": only key=value is supported, not key!=value"));
             }
             if key.is_empty() || value.is_empty() {
                 return Err(format!("\"{part}\" needs a key and a value"));
@@ -33,7 +33,7 @@ impl FromStr for Selector {
 }
 
 impl Selector {
-    /// The filters of a request.
+    /// The query parameters of a request.
     pub(crate) fn query(&self, ty: &TypeDescription) -> Vec<(String, String)> {
         self.0.iter().map(|(key, value)| filter(ty, key, value)).collect()
     }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_fields_and_everything_else_is_a_label() {
+    fn a_key_that_is_not_a_field_is_a_label() {
         let selector: Selector =
             "environment=dev, region=eu,namespaces=web,labels.environment==x,limit=3".parse().unwrap();
         let pairs = selector.query(&clusters());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn an_invalid_selector_is_refused() {
         for text in ["", "dev", "a=b,", "=b", "a=", "environment!=prod"] {
             assert!(text.parse::<Selector>().is_err(), "{text:?}");
         }

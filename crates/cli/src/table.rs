@@ -1,30 +1,30 @@
-//! Tables as `kubectl` draws them: columns apart by spaces, no lines. On a terminal, the widest columns give way until
-//! a row fits a line; ids are never cut, since people copy them.
+//! Tables like those of `kubectl`: columns separated by spaces, no lines. On a terminal, the widest columns are
+//! shortened until a row fits a line; ids are never cut, because people copy them.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{escape::one_line, output::STRONG};
 
 const GAP: usize = 2;
-/// No column is cut shorter than this.
-const NARROW: usize = 8;
+/// The minimum width of a shortened column.
+const MIN_WIDTH: usize = 8;
 
 /// A heading and its cells.
 struct Column {
     heading: String,
     wide: bool,
-    kept: bool,
+    is_key: bool,
     cells: Vec<String>,
 }
 
 /// Rows of text under headings.
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     columns: Vec<Column>,
     notes: Vec<String>,
 }
 
-impl Table {
+impl TextTable {
     /// Adds a column whose cells may be cut.
     pub(crate) fn column(mut self, heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
         self.push(heading, false, false, cells);
@@ -37,7 +37,7 @@ impl Table {
         self
     }
 
-    /// Adds a column that is only there where there is room.
+    /// Adds a column that only `-o wide` shows.
     pub(crate) fn wide(mut self, heading: &str, cells: impl IntoIterator<Item = String>) -> Self {
         self.push(heading, true, false, cells);
         self
@@ -49,18 +49,18 @@ impl Table {
         self
     }
 
-    /// Adds lines of a name and what it is.
+    /// Adds lines of a name and a value.
     pub(crate) fn facts(self, facts: &[(&str, String)]) -> Self {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         facts.iter().fold(self, |table, (name, text)| table.note(format!("{name:<width$}  {}", one_line(text))))
     }
 
-    fn push(&mut self, heading: &str, wide: bool, kept: bool, cells: impl IntoIterator<Item = String>) {
+    fn push(&mut self, heading: &str, wide: bool, is_key: bool, cells: impl IntoIterator<Item = String>) {
         let cells = cells.into_iter().map(|cell| one_line(&cell)).collect();
-        self.columns.push(Column { heading: heading.to_owned(), wide, kept, cells });
+        self.columns.push(Column { heading: heading.to_owned(), wide, is_key, cells });
     }
 
-    /// The table as text; in a terminal of some width, if there is one.
+    /// The table as text, shortened to the width of the terminal if one is given.
     pub(crate) fn text(&self, wide: bool, width: Option<usize>) -> String {
         let columns: Vec<_> = self.columns.iter().filter(|column| wide || !column.wide).collect();
         let rows = columns.first().map_or(0, |column| column.cells.len());
@@ -88,9 +88,9 @@ fn widths(columns: &[&Column], width: Option<usize>) -> Vec<usize> {
     let Some(width) = width else { return widths };
     let gaps = GAP * widths.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > width {
-        let least = |at: usize| columns[at].heading.width().max(NARROW);
-        let loose = (0..columns.len()).filter(|&at| !columns[at].kept && widths[at] > least(at));
-        let Some(widest) = loose.max_by_key(|&at| widths[at]) else { break };
+        let least = |at: usize| columns[at].heading.width().max(MIN_WIDTH);
+        let shortenable = (0..columns.len()).filter(|&at| !columns[at].is_key && widths[at] > least(at));
+        let Some(widest) = shortenable.max_by_key(|&at| widths[at]) else { break };
         widths[widest] -= 1;
     }
     widths
@@ -113,7 +113,7 @@ fn fit(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let room = width.saturating_sub(1);
-    // Signs may be wider together than alone, so what is measured is what will stand there.
+    // Characters may be wider together than alone, so the whole text is measured.
     let mut ends = text.char_indices().map(|(at, _)| at).filter(|&at| text[..at].width() <= room);
     format!("{}…", &text[..ends.next_back().unwrap_or(0)])
 }
@@ -122,8 +122,8 @@ fn fit(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        Table::default()
+    fn table() -> TextTable {
+        TextTable::default()
             .key("ID", ["demo-cluster-01".to_owned(), "b".to_owned()])
             .column("DNS", ["demo-cluster-01.k8s.example.com".to_owned(), "b.example.com".to_owned()])
             .wide("LABELS", ["region=eu".to_owned(), "line\nbreak".to_owned()])
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_under_their_headings() {
+    fn columns_are_aligned_with_their_headings() {
         assert_eq!(
             plain(&table().text(true, None)),
             "ID               DNS                              LABELS\n\
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_what_is_not_a_key() {
+    fn a_narrow_terminal_shortens_columns_that_are_not_keys() {
         assert_eq!(
             plain(&table().text(false, Some(30))),
             "ID               DNS\n\
@@ -154,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_are_counted_as_wide() {
+    fn wide_characters_are_counted_as_wide() {
         assert_eq!(fit("日本語日本語", 8), "日本語…");
         let clouds = "☁️☁️☁️☁️☁️☁️";
-        let table = Table::default().key("ID", ["a".to_owned()]).column("REASON", [clouds.to_owned()]);
+        let table = TextTable::default().key("ID", ["a".to_owned()]).column("REASON", [clouds.to_owned()]);
         assert_eq!(plain(&table.text(false, Some(12))), "ID  REASON\na   ☁️☁️☁️☁…\n");
     }
 
     #[test]
-    fn without_rows_there_are_no_headings() {
-        assert_eq!(Table::default().key("ID", []).note("nothing").text(false, None), "nothing\n");
+    fn a_table_without_rows_has_no_headings() {
+        assert_eq!(TextTable::default().key("ID", []).note("nothing").text(false, None), "nothing\n");
     }
 }

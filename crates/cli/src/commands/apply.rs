@@ -1,7 +1,7 @@
-//! `apply`: the fleet says what files say, as one change.
+//! `apply`: makes the fleet match files, as one change.
 //!
-//! What is sent is what differs, as one batch, so applying what is there already is no change at all. A document says what
-//! its file says and no more; what no file names is left alone, unless `--prune` says which of it should go.
+//! Only documents that differ are sent, as one batch, so applying unchanged files makes no change. A document is
+//! replaced by the content of its file. Documents without a file are not touched, except those that `--prune` selects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,10 @@ use client::Edit;
 use model::{FieldError, Map, Value};
 
 use crate::{
-    consent::{Asked, Consent},
+    consent::{Confirm, ConsentArgs},
     documents,
-    failure::{Failure, Outcome, Result, broken_rule},
-    files::{self, Found},
+    failure::{CliError, CliErrorKind, Result, broken_rule},
+    files::{self, FileDocument},
     output::{self, BAD, CHANGED, GOOD},
     plan::counted,
     selector::Selector,
@@ -26,48 +26,49 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(crate) struct Apply {
+pub(crate) struct ApplyArgs {
     #[command(flatten)]
-    desired: Desired,
+    desired: DesiredState,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-/// What the fleet should say.
+/// The files, and what to prune.
 #[derive(Args)]
-pub(crate) struct Desired {
-    /// A file or a folder of documents in YAML or JSON; - is standard input; may stand several times
+pub(crate) struct DesiredState {
+    /// File or folder with documents in YAML or JSON; - is standard input; repeat the flag for several files
     #[arg(short, long = "file", required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Delete what the selector takes and no file names, of the types that the files have; a cluster is decommissioned
+    /// Delete documents that match --selector and are in no file; only types that occur in the files; clusters are
+    /// decommissioned
     #[arg(long, requires = "selector")]
     prune: bool,
-    /// What may be pruned, as environment=dev,region=eu
+    /// Select the documents that --prune may delete, such as environment=dev,region=eu
     #[arg(short = 'l', long, requires = "prune", value_name = "KEY=VALUE,…")]
     selector: Option<Selector>,
 }
 
-/// How a document differs from the fleet.
-pub(crate) enum Difference<'a> {
-    Created(&'a Found<'a>),
+/// How a document of the files differs from the fleet.
+pub(crate) enum DocumentDifference<'a> {
+    Created(&'a FileDocument<'a>),
     /// A cluster that was decommissioned.
-    Restored(&'a Found<'a>),
-    Changed(&'a Found<'a>, Map),
+    Restored(&'a FileDocument<'a>),
+    Changed(&'a FileDocument<'a>, Map),
     Pruned(&'a api::TypeDescription, Map),
 }
 
-impl Difference<'_> {
+impl DocumentDifference<'_> {
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Created(found) | Self::Restored(found) | Self::Changed(found, _) => found.name(),
+            Self::Created(file) | Self::Restored(file) | Self::Changed(file, _) => file.name(),
             Self::Pruned(ty, document) => documents::name(ty, document),
         }
     }
 
     fn write(&self) -> BatchWrite {
         match self {
-            Self::Created(found) | Self::Restored(found) | Self::Changed(found, _) => {
-                BatchWrite::Put { kind: found.ty.kind.clone(), id: found.id.clone(), body: found.body.clone() }
+            Self::Created(file) | Self::Restored(file) | Self::Changed(file, _) => {
+                BatchWrite::Put { kind: file.ty.kind.clone(), id: file.id.clone(), body: file.body.clone() }
             }
             Self::Pruned(ty, document) => {
                 BatchWrite::Delete { kind: ty.kind.clone(), id: documents::id(document).to_owned(), cascade: false }
@@ -76,165 +77,181 @@ impl Difference<'_> {
     }
 }
 
-/// Where files and the fleet differ, and how many documents are the same.
+/// The differences between files and the fleet, and the number of equal documents.
 pub(crate) struct Comparison<'a> {
-    pub(crate) differences: Vec<Difference<'a>>,
+    pub(crate) differences: Vec<DocumentDifference<'a>>,
     pub(crate) same: usize,
 }
 
-impl Desired {
+impl DesiredState {
     /// Reads the files.
-    pub(crate) fn read<'a>(&self, session: &'a Session) -> Result<Vec<Found<'a>>> {
-        let bar = session.counting("reading", 0);
+    pub(crate) fn read<'a>(&self, session: &'a Session) -> Result<Vec<FileDocument<'a>>> {
+        let bar = session.progress_bar("reading", 0);
         files::read(&self.files, session.types()?, |at, all| {
             bar.set_length(all);
             bar.set_position(at);
         })
     }
 
-    /// Compares what files say with the fleet.
-    pub(crate) fn compare<'a>(&self, session: &'a Session, found: &'a [Found<'a>]) -> Result<Comparison<'a>> {
+    /// Compares the files with the fleet.
+    pub(crate) fn compare<'a>(
+        &self,
+        session: &'a Session,
+        file_documents: &'a [FileDocument<'a>],
+    ) -> Result<Comparison<'a>> {
         let types = session.types()?;
-        let _working = session.working("comparing with the fleet");
+        let _spinner = session.spinner("comparing with the fleet");
         let mut fleet: BTreeMap<&str, BTreeMap<String, Map>> = BTreeMap::new();
-        for ty in types.iter().filter(|ty| found.iter().any(|document| document.ty.kind == ty.kind)) {
+        for ty in types.iter().filter(|ty| file_documents.iter().any(|document| document.ty.kind == ty.kind)) {
             let documents = session.client.list(ty, &[])?.into_iter();
             fleet.insert(&ty.kind, documents.map(|document| (documents::id(&document).to_owned(), document)).collect());
         }
-        let clusters = session.clusters()?;
+        let clusters = session.cluster_type()?;
         let decommissioned = if fleet.contains_key(clusters.kind.as_str()) {
             session.client.list(clusters, &[("decommissioned".to_owned(), "true".to_owned())])?
         } else {
             Vec::new()
         };
-        let was_decommissioned = |document: &Found<'_>| {
-            document.ty.is_cluster() && decommissioned.iter().any(|known| documents::id(known) == document.id)
+        let was_decommissioned = |document: &FileDocument<'_>| {
+            document.ty.is_cluster() && decommissioned.iter().any(|cluster| documents::id(cluster) == document.id)
         };
-        let pruned = self.pruned(session, found)?;
+        let pruned = self.find_pruned(session, file_documents)?;
         let mut comparison = Comparison { differences: Vec::new(), same: 0 };
-        for document in found {
-            match fleet.get_mut(document.ty.kind.as_str()).and_then(|known| known.remove(&document.id)) {
-                None if was_decommissioned(document) => comparison.differences.push(Difference::Restored(document)),
-                None => comparison.differences.push(Difference::Created(document)),
-                Some(known) if without_server_owned(document, &known) == document.body => comparison.same += 1,
-                Some(known) => comparison.differences.push(Difference::Changed(document, known)),
+        for document in file_documents {
+            match fleet.get_mut(document.ty.kind.as_str()).and_then(|current| current.remove(&document.id)) {
+                None if was_decommissioned(document) => {
+                    comparison.differences.push(DocumentDifference::Restored(document));
+                }
+                None => comparison.differences.push(DocumentDifference::Created(document)),
+                Some(current) if without_server_owned(document, &current) == document.body => comparison.same += 1,
+                Some(current) => comparison.differences.push(DocumentDifference::Changed(document, current)),
             }
         }
         comparison.differences.extend(referrers_first(pruned));
         Ok(comparison)
     }
 
-    fn pruned<'a>(&self, session: &'a Session, found: &[Found<'_>]) -> Result<Vec<Difference<'a>>> {
+    fn find_pruned<'a>(
+        &self,
+        session: &'a Session,
+        file_documents: &[FileDocument<'_>],
+    ) -> Result<Vec<DocumentDifference<'a>>> {
         let Some(selector) = &self.selector else { return Ok(Vec::new()) };
-        let named: BTreeSet<_> = found.iter().map(Found::name).collect();
+        let named: BTreeSet<_> = file_documents.iter().map(FileDocument::name).collect();
         let mut pruned = Vec::new();
-        for ty in session.types()?.iter().filter(|ty| found.iter().any(|document| document.ty.kind == ty.kind)) {
+        for ty in session.types()?.iter().filter(|ty| file_documents.iter().any(|document| document.ty.kind == ty.kind))
+        {
             let documents = session.client.list(ty, &selector.query(ty))?.into_iter();
             let unnamed = documents.filter(|document| !named.contains(&documents::name(ty, document)));
-            pruned.extend(unnamed.map(|document| Difference::Pruned(ty, document)));
+            pruned.extend(unnamed.map(|document| DocumentDifference::Pruned(ty, document)));
         }
         Ok(pruned)
     }
 
-    fn named(&self) -> String {
+    fn file_names(&self) -> String {
         self.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A document of the fleet without the fields that only the server writes and the file leaves out.
-fn without_server_owned(file: &Found<'_>, known: &Map) -> Map {
+/// A document of the fleet without the read-only fields that the file does not contain.
+fn without_server_owned(file: &FileDocument<'_>, current: &Map) -> Map {
     let is_server_owned = |name: &str| file.ty.field(name).is_some_and(|field| field["readOnly"] == true);
     let kept = |(name, _): &(&String, &Value)| file.body.contains_key(*name) || !is_server_owned(name);
-    known.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
+    current.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-impl Apply {
+impl ApplyArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let found = self.desired.read(session)?;
+        let file_documents = self.desired.read(session)?;
         let mut differences = Vec::new();
-        let made = self.consent.carry_out_anew(session, || {
-            // What is compared is what is planned: the plan is refused if the fleet has moved on by then.
+        let change = self.consent.confirm_and_retry(session, || {
+            // The plan must be for the compared revision: the server refuses it if the fleet was changed in between.
             let revision = session.client.ready()?.revision;
-            let comparison = self.desired.compare(session, &found)?;
-            self.tell(session, &comparison);
+            let comparison = self.desired.compare(session, &file_documents)?;
+            self.report_comparison(session, &comparison);
             differences = comparison.differences;
-            let writes: Vec<_> = differences.iter().map(Difference::write).collect();
-            let restores = differences.iter().any(|difference| matches!(difference, Difference::Restored(_)));
-            let asked = if self.desired.prune || restores { Asked::Always } else { Asked::IfSomethingGoes };
-            Ok((Edit::batch(writes).on(revision.0), asked))
+            let writes: Vec<_> = differences.iter().map(DocumentDifference::write).collect();
+            let restores = differences.iter().any(|difference| matches!(difference, DocumentDifference::Restored(_)));
+            let confirm = if self.desired.prune || restores { Confirm::OnChange } else { Confirm::OnLoss };
+            Ok((Edit::batch(writes).on(revision.0), confirm))
         });
-        let Some(made) = made.map_err(|failure| placed(failure, &differences))? else { return Ok(ExitCode::SUCCESS) };
-        let names: Vec<_> = differences.iter().map(Difference::name).collect();
+        let Some(change) = change.map_err(|error| with_positions(error, &differences))? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        let names: Vec<_> = differences.iter().map(DocumentDifference::name).collect();
         let sentence = match differences.len() {
-            0 => format!("nothing to change (revision {})", made.revision),
-            count => format!("{} applied as revision {}", counted(count, "document"), made.revision),
+            0 => format!("nothing to change (revision {})", change.revision),
+            count => format!("{} applied as revision {}", counted(count, "document"), change.revision),
         };
         if session.out.is_for_people() {
             output::print(&differences.iter().map(line).collect::<String>())?;
         }
-        session.out.done(&sentence, &names, &made.body)?;
+        session.out.report_done(&sentence, &names, &change.body)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what is about to be planned.
-    fn tell(&self, session: &Session, Comparison { differences, same }: &Comparison<'_>) {
-        let pruned = differences.iter().filter(|difference| matches!(difference, Difference::Pruned(..))).count();
+    /// Reports how many documents will be written and pruned.
+    fn report_comparison(&self, session: &Session, Comparison { differences, same }: &Comparison<'_>) {
+        let pruned =
+            differences.iter().filter(|difference| matches!(difference, DocumentDifference::Pruned(..))).count();
         let differ = differences.len() - pruned;
-        let (all, named) = (counted(differ + same, "document"), self.desired.named());
-        session.say(&format!("{all} in {named}: {differ} to write, {same} as they are, {pruned} to prune"));
-        let restored = differences.iter().filter(|difference| matches!(difference, Difference::Restored(_)));
-        let restored: Vec<_> = restored.map(Difference::name).collect();
+        let (all, named) = (counted(differ + same, "document"), self.desired.file_names());
+        session.message(&format!("{all} in {named}: {differ} to write, {same} unchanged, {pruned} to prune"));
+        let restored = differences.iter().filter(|difference| matches!(difference, DocumentDifference::Restored(_)));
+        let restored: Vec<_> = restored.map(DocumentDifference::name).collect();
         if !restored.is_empty() {
-            output::talk(&format!("{} would be put in force again: decommissioned so far", restored.join(", ")));
+            output::print_message(&format!("warning: decommissioned, would be restored: {}", restored.join(", ")));
         }
     }
 }
 
-/// In the order in which they can go: clusters before what only they had, and what depends on something before that.
-fn referrers_first(pruned: Vec<Difference<'_>>) -> Vec<Difference<'_>> {
-    let dependencies = |difference: &Difference<'_>| match difference {
-        Difference::Pruned(_, document) => document.get("depends_on").and_then(Value::as_array).cloned(),
+/// The documents in an order in which they can be deleted: clusters before their definitions, and components before
+/// their dependencies.
+fn referrers_first(pruned: Vec<DocumentDifference<'_>>) -> Vec<DocumentDifference<'_>> {
+    let dependencies = |difference: &DocumentDifference<'_>| match difference {
+        DocumentDifference::Pruned(_, document) => document.get("depends_on").and_then(Value::as_array).cloned(),
         _ => None,
     };
-    let name_of = |difference: &Difference<'_>| match difference {
-        Difference::Pruned(_, document) => documents::id(document).to_owned(),
+    let name_of = |difference: &DocumentDifference<'_>| match difference {
+        DocumentDifference::Pruned(_, document) => documents::id(document).to_owned(),
         other => other.name(),
     };
-    let is_needed = |id: &str, by: &[Difference<'_>]| by.iter().filter_map(dependencies).flatten().any(|on| on == id);
+    let is_needed =
+        |id: &str, by: &[DocumentDifference<'_>]| by.iter().filter_map(dependencies).flatten().any(|on| on == id);
     let needed: BTreeSet<_> = pruned.iter().filter_map(dependencies).flatten().map(|on| on.to_string()).collect();
-    // Most of them nothing depends on.
-    let (mut left, mut ordered): (Vec<_>, Vec<_>) =
+    // Only documents that others depend on need an order.
+    let (mut remaining, mut ordered): (Vec<_>, Vec<_>) =
         pruned.into_iter().partition(|difference| needed.contains(&Value::from(name_of(difference)).to_string()));
-    while !left.is_empty() {
-        // In a circle, any is as good as another: the server says no.
-        let free = left.iter().position(|difference| !is_needed(&name_of(difference), &left));
-        ordered.push(left.remove(free.unwrap_or(0)));
+    while !remaining.is_empty() {
+        // In a cycle any order fails: the server refuses the change.
+        let free = remaining.iter().position(|difference| !is_needed(&name_of(difference), &remaining));
+        ordered.push(remaining.remove(free.unwrap_or(0)));
     }
     ordered
 }
 
-fn line(difference: &Difference<'_>) -> String {
+fn line(difference: &DocumentDifference<'_>) -> String {
     let (style, verb) = match difference {
-        Difference::Created(_) => (GOOD, "created"),
-        Difference::Restored(_) => (CHANGED, "put in force again"),
-        Difference::Changed(..) => (CHANGED, "changed"),
-        Difference::Pruned(ty, _) if ty.is_cluster() => (BAD, "decommissioned"),
-        Difference::Pruned(..) => (BAD, "deleted"),
+        DocumentDifference::Created(_) => (GOOD, "created"),
+        DocumentDifference::Restored(_) => (CHANGED, "restored"),
+        DocumentDifference::Changed(..) => (CHANGED, "changed"),
+        DocumentDifference::Pruned(ty, _) if ty.is_cluster() => (BAD, "decommissioned"),
+        DocumentDifference::Pruned(..) => (BAD, "deleted"),
     };
     format!("{} {style}{verb}{style:#}\n", difference.name())
 }
 
-/// Says of every broken rule in which file and line it was broken.
-fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
-    let origin = |difference: &Difference<'_>, pointer: &str| match difference {
-        Difference::Created(found) | Difference::Restored(found) | Difference::Changed(found, _) => {
-            Some(found.origin.place(pointer))
-        }
-        Difference::Pruned(..) => None,
+/// Adds file and line to every broken rule of an error.
+fn with_positions(error: CliError, differences: &[DocumentDifference<'_>]) -> CliError {
+    let position = |difference: &DocumentDifference<'_>, pointer: &str| match difference {
+        DocumentDifference::Created(file)
+        | DocumentDifference::Restored(file)
+        | DocumentDifference::Changed(file, _) => Some(file.origin.position(pointer)),
+        DocumentDifference::Pruned(..) => None,
     };
-    let of = |error: &FieldError| {
+    let describe = |error: &FieldError| {
         let mut error = error.clone();
-        let by_place = error.pointer.strip_prefix("/writes/").and_then(|rest| {
+        let by_index = error.pointer.strip_prefix("/writes/").and_then(|rest| {
             let (at, pointer) =
                 rest.split_once('/').map_or((rest, String::new()), |(at, rest)| (at, format!("/{rest}")));
             Some((differences.get(at.parse::<usize>().ok()?)?, pointer))
@@ -243,19 +260,19 @@ fn placed(failure: Failure, differences: &[Difference<'_>]) -> Failure {
             let name = error.document.as_ref()?;
             Some((differences.iter().find(|difference| difference.name() == *name)?, error.pointer.clone()))
         };
-        let Some((difference, pointer)) = by_place.or_else(by_name) else { return broken_rule(&error) };
-        let place = origin(difference, &pointer);
+        let Some((difference, pointer)) = by_index.or_else(by_name) else { return broken_rule(&error) };
+        let position = position(difference, &pointer);
         let name = difference.name();
-        // Of a definition that cannot go, the error names who refers to it.
+        // If a definition cannot be deleted, the error names the document that refers to it.
         let named = error.document.filter(|document| *document != name);
         error.document = Some(named.map_or_else(|| name.clone(), |other| format!("{name}: {other}")));
         error.pointer = pointer;
-        place.map_or_else(|| broken_rule(&error), |place| format!("{place}: {}", broken_rule(&error)))
+        position.map_or_else(|| broken_rule(&error), |position| format!("{position}: {}", broken_rule(&error)))
     };
-    let details: Vec<_> = failure.errors.iter().map(of).collect();
+    let details: Vec<_> = error.errors.iter().map(describe).collect();
     match details.as_slice() {
-        // A rule that is broken alone is the sentence itself; what is in the way of a delete is a detail.
-        [only] if failure.is(Outcome::Failed) => failure.sentence(only.clone()),
-        _ => failure.details(details),
+        // A single broken rule becomes the message; a reference that prevents a delete stays a detail.
+        [only] if error.is(CliErrorKind::Failed) => error.with_message(only.clone()),
+        _ => error.details(details),
     }
 }

@@ -1,6 +1,7 @@
-//! `bootstrap`: everything that a new cluster needs to poll, ready for `kubectl apply`.
+//! `bootstrap`: all manifests that a new cluster needs to poll, ready for `kubectl apply`.
 //!
-//! The server says what; the token is put in here, since the server does not give tokens away.
+//! The manifests come from the server. The Secret with the token is added here, because the server never returns
+//! tokens.
 
 use std::{
     fs,
@@ -18,93 +19,98 @@ use serde_json::json;
 
 use crate::{
     completion, documents,
-    failure::{Failure, Outcome, Result},
+    failure::{CliError, CliErrorKind, Result},
     files::{self, Privacy},
     output,
-    session::{Access, Global, Session, settings},
+    session::{Access, GlobalArgs, Session, connection_settings},
 };
 
 #[derive(Args)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
-pub(crate) struct Bootstrap {
-    /// The cluster
-    #[arg(add = completion::of(completion::clusters))]
+#[allow(clippy::doc_markdown, reason = "these comments are the help texts")]
+pub(crate) struct BootstrapArgs {
+    /// Cluster id
+    #[arg(add = completion::completer(completion::clusters))]
     cluster: String,
-    // It has the id of the global flag and so takes its place: here it is the cluster that calls.
+    // It has the id of the global flag and replaces it: here it is the URL that the cluster calls.
     #[arg(
         id = "api_url",
         long = "api-url",
         value_name = "URL",
-        help = "What the cluster calls; plain http makes its providers insecure [default: FLUX_API_URL, or the context's; if that is of this machine, the server's PUBLIC_URL first]"
+        help = "URL of the server for the cluster; with http:// the providers are marked insecure \
+                [default: FLUX_API_URL or the URL of the context; \
+                if that is a loopback address, PUBLIC_URL of the server is preferred]"
     )]
     cluster_url: Option<String>,
-    /// The token that the cluster sends [default: FLUX_API_TOKEN, or the context's for reading]
+    /// Token that the cluster sends [default: FLUX_API_TOKEN or the read token of the context]
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "without_token"])]
     token: Option<String>,
-    /// A file with that token; "-" is standard input
+    /// File that contains the token; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "without_token")]
     token_file: Option<PathBuf>,
-    /// Leave the Secret with the token out: something else makes it
+    /// Omit the Secret with the token, because something else creates it
     #[arg(long)]
     without_token: bool,
-    /// How often the cluster polls, about: each gets up to a tenth less, so that the fleet spreads out
+    /// Poll interval; each cluster gets up to 10 % less, so that clusters do not poll at the same time
     #[arg(long, value_name = "TIME", default_value = "5m")]
     interval: String,
-    /// A Secret on the cluster with ca.crt, or with a client's tls.crt and tls.key, for calling the API
+    /// Secret on the cluster with ca.crt, or with tls.crt and tls.key of a client, for calls to the server
     #[arg(long, value_name = "NAME")]
     cert_secret: Option<String>,
-    /// Leave the FluxInstance out: Flux is installed already
+    /// Omit the FluxInstance, because Flux is already installed
     #[arg(long)]
     without_flux_instance: bool,
-    /// Write a kustomize tree instead of printing
+    /// Write a kustomize folder instead of printing
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
 
-/// The namespace and the name of the Secret that providers refer to.
+/// Namespace and name of the Secret that the providers refer to.
 const SECRET: (&str, &str) = ("flux-system", "internal-api-token");
 
-impl Bootstrap {
-    pub(crate) fn run(&self, global: &Global) -> Result<ExitCode> {
+impl BootstrapArgs {
+    pub(crate) fn run(&self, global: &GlobalArgs) -> Result<ExitCode> {
         let global = global.without_api_url();
-        let session = Session::open(&global, Access::Read).map_err(|failure| match self.cluster_url {
-            Some(_) if failure.is(Outcome::Usage) => failure.hint(
-                "--api-url is here what the cluster calls; which server is asked is said by FLUX_API_URL or a context",
+        let session = Session::open(&global, Access::Read).map_err(|error| match self.cluster_url {
+            Some(_) if error.is(CliErrorKind::Usage) => error.hint(
+                "for bootstrap, --api-url is the URL that the cluster calls; \
+                 select the server with FLUX_API_URL or --context",
             ),
-            _ => failure,
+            _ => error,
         })?;
         let secret = if self.without_token { None } else { Some(secret(&self.token(&global)?)) };
-        let clusters = session.clusters()?;
+        let clusters = session.cluster_type()?;
         let document = session.client.get(clusters, &self.cluster, None);
-        let document = session.about(clusters, &self.cluster, document)?;
+        let document = session.with_suggestion(clusters, &self.cluster, document)?;
         let text = self.bundle(&session, documents::text(&document.body, "cluster_dns"))?;
 
-        let read = yaml::read_all(&text).map_err(|error| Failure::failed(format!("the server's answer: {error}")))?;
+        let read = yaml::read_all(&text).map_err(|error| CliError::failed(format!("the server's answer: {error}")))?;
         let mut objects: Vec<Value> = read.into_iter().map(|document| document.value).collect();
-        // After who the cluster is, before what needs it.
-        let place = objects.iter().position(|object| object["kind"] == "ResourceSet").unwrap_or(objects.len());
-        objects.splice(place..place, secret);
-        // What the server says about the whole, such as which types it has no template of.
-        let remarks: String = text.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
+        // After the identity of the cluster, before the objects that need the Secret.
+        let index = objects.iter().position(|object| object["kind"] == "ResourceSet").unwrap_or(objects.len());
+        objects.splice(index..index, secret);
+        // Comments of the server at the top, such as the types without a template.
+        let comments: String = text.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
         match &self.output_dir {
-            None => print(&remarks, &objects)?,
-            Some(folder) => write(&session, folder, &remarks, &objects)?,
+            None => print(&comments, &objects)?,
+            Some(folder) => write(&session, folder, &comments, &objects)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the server says that the cluster needs, to call what was named, or what this tool calls. An address of this
-    /// machine is a way to the server that a cluster hardly has, so the server is asked first whether it knows a better one.
+    /// The manifests of the server, for the URL that was given or that this tool uses. A cluster usually cannot reach a
+    /// loopback address, so in that case the server is first asked for its own `PUBLIC_URL`.
     fn bundle(&self, session: &Session, dns: &str) -> Result<String> {
-        let ask = |url: Option<&str>| session.client.bootstrap(dns, &self.query(url));
+        let fetch = |url: Option<&str>| session.client.bootstrap(dns, &self.query(url));
         let own = session.client.url();
         match &self.cluster_url {
-            Some(url) => Ok(ask(Some(url))?),
-            None if !is_local(own) => Ok(ask(Some(own))?),
-            None => match ask(None) {
-                Err(error) if error.problem().is_some_and(lacks_address) => {
-                    session.say(&format!("note: {own} is this machine; --api-url says what the cluster can call"));
-                    Ok(ask(Some(own))?)
+            Some(url) => Ok(fetch(Some(url))?),
+            None if !is_loopback(own) => Ok(fetch(Some(own))?),
+            None => match fetch(None) {
+                Err(error) if error.problem().is_some_and(lacks_public_url) => {
+                    session.message(&format!(
+                        "warning: {own} is a loopback address; set the URL that the cluster can reach with --api-url"
+                    ));
+                    Ok(fetch(Some(own))?)
                 }
                 answer => Ok(answer?),
             },
@@ -121,11 +127,13 @@ impl Bootstrap {
         query
     }
 
-    /// The token for the cluster. One that may write is never handed out unless it is named.
-    fn token(&self, global: &Global) -> Result<Token> {
-        let no_token = |place: &str| Failure::usage(format!("{place} is no token, which is one word of text"));
+    /// The token for the cluster. A write token is only used if it is given explicitly.
+    fn token(&self, global: &GlobalArgs) -> Result<Token> {
+        let invalid = |source: &str| {
+            CliError::usage(format!("{source} is not a valid token: a token is one word of printable ASCII characters"))
+        };
         if let Some(text) = &self.token {
-            return Token::new(text).ok_or_else(|| no_token("--token"));
+            return Token::new(text).ok_or_else(|| invalid("--token"));
         }
         if let Some(path) = &self.token_file {
             let text = if path.as_os_str() == "-" {
@@ -134,26 +142,25 @@ impl Bootstrap {
             } else {
                 fs::read_to_string(path)
             };
-            let text = text.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-            return Token::new(&text).ok_or_else(|| no_token(&path.display().to_string()));
+            let text = text.map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
+            return Token::new(&text).ok_or_else(|| invalid(&path.display().to_string()));
         }
-        settings(global, Access::HandOut)?.0.read.ok_or_else(|| {
-            Failure::usage("there is no token that the cluster could send").hint(
-                "give one with --token-file, --token or FLUX_API_TOKEN, or leave the Secret out with --without-token",
-            )
+        connection_settings(global, Access::HandOut)?.0.read.ok_or_else(|| {
+            CliError::usage("no read token for the cluster is configured")
+                .hint("set one with --token-file, --token or FLUX_API_TOKEN, or omit the Secret with --without-token")
         })
     }
 }
 
-/// Whether a server does not know under which address it is called.
-fn lacks_address(problem: &ProblemDetails) -> bool {
+/// Whether the server has no `PUBLIC_URL`.
+fn lacks_public_url(problem: &ProblemDetails) -> bool {
     problem.errors.iter().any(|error| error.pointer == "/api_url")
 }
 
-/// Whether an address leads to this machine.
-fn is_local(url: &str) -> bool {
+/// Whether the host of a URL is a loopback or unspecified address.
+fn is_loopback(url: &str) -> bool {
     let authority = url.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
-    // An address of version 6 has colons of its own, and brackets around them.
+    // An IPv6 address contains colons and is enclosed in brackets.
     let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, _)) => host,
         None => authority.split(':').next().unwrap_or_default(),
@@ -161,8 +168,8 @@ fn is_local(url: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
 }
 
-fn print(remarks: &str, objects: &[Value]) -> Result<()> {
-    let mut text = remarks.to_owned();
+fn print(comments: &str, objects: &[Value]) -> Result<()> {
+    let mut text = comments.to_owned();
     for object in objects {
         text.push_str("---\n");
         text.push_str(&output::as_yaml(object)?);
@@ -170,24 +177,26 @@ fn print(remarks: &str, objects: &[Value]) -> Result<()> {
     output::print(&text)
 }
 
-fn write(session: &Session, folder: &Path, remarks: &str, objects: &[Value]) -> Result<()> {
+fn write(session: &Session, folder: &Path, comments: &str, objects: &[Value]) -> Result<()> {
     let mut names = Vec::new();
     for object in objects {
-        let word = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
-        let name = format!("{}-{}.yaml", word(&object["kind"]), word(&object["metadata"]["name"]));
+        let lowercase = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
+        let name = format!("{}-{}.yaml", lowercase(&object["kind"]), lowercase(&object["metadata"]["name"]));
         let privacy = if object["kind"] == "Secret" { Privacy::Secret } else { Privacy::Public };
         files::write(&folder.join(&name), &output::as_yaml(object)?, privacy)?;
         if privacy == Privacy::Secret {
-            session.say(&format!("note: {name} holds the token; keep it out of Git, or use --without-token"));
+            session.message(&format!(
+                "warning: {name} contains the token; do not commit it to Git, or use --without-token"
+            ));
         }
         names.push(name);
     }
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": names
     });
-    let text = format!("{remarks}{}", output::as_yaml(&kustomization)?);
+    let text = format!("{comments}{}", output::as_yaml(&kustomization)?);
     files::write(&folder.join("kustomization.yaml"), &text, Privacy::Public)?;
-    session.say(&format!(
+    session.message(&format!(
         "wrote {}; apply it with kubectl apply --server-side -k {}",
         folder.display(),
         folder.display()
@@ -211,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_this_machine_are_known() {
+    fn loopback_addresses_are_recognised() {
         for url in [
             "http://127.0.0.1:8080",
             "http://localhost",
@@ -220,12 +229,12 @@ mod tests {
             "http://[::1]:80",
             "http://0.0.0.0:1",
         ] {
-            assert!(is_local(url), "{url}");
+            assert!(is_loopback(url), "{url}");
         }
         for url in
             ["https://fleet.example.com", "http://127.example.com", "http://10.0.0.1:8080", "https://[2001:db8::1]"]
         {
-            assert!(!is_local(url), "{url}");
+            assert!(!is_loopback(url), "{url}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `changes`: the audit trail, and what can be done with one change of it.
+//! `changes`: the audit trail: list, follow, show and revert changes.
 
 use std::{process::ExitCode, thread, time::Duration};
 
@@ -10,79 +10,79 @@ use model::Value;
 use crate::{
     commands::diff,
     completion,
-    consent::{Asked, Consent, Deed},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
     failure::Result,
-    output::{self, Format, Shown},
+    output::{self, CommandOutput, OutputFormat},
     plan::shortened,
     session::Session,
-    table::Table,
+    table::TextTable,
 };
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Changes {
+pub(crate) struct ChangesArgs {
     #[command(subcommand)]
-    one: Option<One>,
-    /// Only changes of documents of this type
-    #[arg(long, value_name = "TYPE", add = completion::of(completion::types))]
+    command: Option<ChangeCommand>,
+    /// Show only changes of documents of this type
+    #[arg(long, value_name = "TYPE", add = completion::completer(completion::types))]
     kind: Option<String>,
-    /// Only changes of documents of this id
+    /// Show only changes of documents with this id
     #[arg(long)]
     id: Option<String>,
-    /// Only changes by this actor
+    /// Show only changes by this actor
     #[arg(long)]
     actor: Option<String>,
-    /// Only changes at or after this time, such as 2026-01-31T12:00:00Z
+    /// Show only changes at or after this time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only changes before this time
+    /// Show only changes before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only changes before this revision
+    /// Show only changes before this revision
     #[arg(long, value_name = "REVISION")]
     before: Option<u64>,
-    /// At most so many, the newest first
+    /// Maximum number of changes, newest first
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// Go on with the changes that come; all of them, whatever they change
+    /// Keep printing new changes of all documents, until interrupted
     #[arg(short, long, visible_alias = "watch", conflicts_with_all = ["kind", "id", "actor", "since", "until", "before"])]
     follow: bool,
 }
 
 #[derive(Subcommand)]
-enum One {
-    /// One change, with what it did to every document
+enum ChangeCommand {
+    /// Show a change with the differences of each document
     Show {
-        /// Which
+        /// Revision of the change
         revision: u64,
     },
-    /// Undo a change by a new one; refused if its documents were changed since
+    /// Undo a change with a new change; refused if its documents were changed later
     Revert {
-        /// Which
+        /// Revision of the change
         revision: u64,
         #[command(flatten)]
-        consent: Consent,
+        consent: ConsentArgs,
     },
 }
 
-impl Changes {
+impl ChangesArgs {
     pub(crate) fn writes(&self) -> bool {
-        matches!(self.one, Some(One::Revert { .. }))
+        matches!(self.command, Some(ChangeCommand::Revert { .. }))
     }
 
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        match &self.one {
-            Some(One::Show { revision }) => show(session, *revision),
-            Some(One::Revert { revision, consent }) => revert(session, *revision, *consent),
+        match &self.command {
+            Some(ChangeCommand::Show { revision }) => show(session, *revision),
+            Some(ChangeCommand::Revert { revision, consent }) => revert(session, *revision, *consent),
             None if self.follow => self.follow(session),
             None => self.list(session),
         }
     }
 
     fn list(&self, session: &Session) -> Result<ExitCode> {
-        // A kind that no type declares any more still has its changes.
+        // The kind of a removed type still has changes.
         let kind = match &self.kind {
-            Some(name) => Some(session.known(name)?.map_or_else(|| name.clone(), |ty| ty.kind.clone())),
+            Some(name) => Some(session.find_type(name)?.map_or_else(|| name.clone(), |ty| ty.kind.clone())),
             None => None,
         };
         let query = [
@@ -96,31 +96,33 @@ impl Changes {
         ];
         let query = query.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let changes = session.client.changes(&query.collect::<Vec<_>>())?;
-        session.present(false, || shown(&changes))
+        session.show_or_watch(false, || command_output(&changes))
     }
 
-    /// The last changes, oldest first, and then those that come. A connection that is lost is made again, and nothing is
-    /// told twice or missed.
+    /// Prints the last changes, oldest first, and then new ones. It reconnects after a lost connection; no change is
+    /// printed twice or missed.
     fn follow(&self, session: &Session) -> Result<ExitCode> {
         let mut before = session.client.changes(&[("limit".to_owned(), self.limit.to_string())])?;
         before.reverse();
         let mut last = before.last().map_or(0, |change| change.heading.revision.0);
         if session.out.is_for_people() {
-            session.out.show(&shown(&before)?)?;
+            session.out.show(&command_output(&before)?)?;
         } else {
-            before.iter().try_for_each(|change| tell(session, change))?;
+            before.iter().try_for_each(|change| print_change(session, change))?;
         }
         loop {
             match session.client.follow(Some(last)) {
-                // Nothing that was told before could be followed from here.
+                // The server refuses to continue from this revision: a retry would not help.
                 Err(error) if error.status().is_some_and(|status| status < 500 && status != 429) => {
                     return Err(error.into());
                 }
-                Err(error) => session.say(&error.to_string()),
+                Err(error) => session.message(&error.to_string()),
                 Ok(changes) => {
-                    // A stream that breaks off is taken up again where it was.
-                    for change in changes.map_while(|change| change.inspect_err(|error| said(session, error)).ok()) {
-                        tell(session, &change)?;
+                    // A stream that ends is continued after the last printed revision.
+                    for change in
+                        changes.map_while(|change| change.inspect_err(|error| report_invalid(session, error)).ok())
+                    {
+                        print_change(session, &change)?;
                         last = change.heading.revision.0;
                     }
                 }
@@ -130,20 +132,20 @@ impl Changes {
     }
 }
 
-/// That a stream breaks off now and then is nothing to talk about; that it cannot be understood is.
-fn said(session: &Session, error: &client::ClientError) {
+/// Reports an answer that cannot be parsed. An interrupted stream is expected and not reported.
+fn report_invalid(session: &Session, error: &client::ClientError) {
     if matches!(error, client::ClientError::Strange { .. }) {
-        session.say(&error.to_string());
+        session.message(&error.to_string());
     }
 }
 
-/// One change on one line.
-fn tell(session: &Session, change: &ChangeSummary) -> Result<()> {
+/// Prints one change as one line.
+fn print_change(session: &Session, change: &ChangeSummary) -> Result<()> {
     match session.out.format {
-        Format::Json => output::print(&format!("{}\n", serde_json::to_string(change)?)),
-        Format::Yaml => output::print(&format!("---\n{}", output::as_yaml(&serde_json::to_value(change)?)?)),
-        Format::Name => output::print(&format!("{}\n", change.heading.revision)),
-        Format::Table | Format::Wide => {
+        OutputFormat::Json => output::print(&format!("{}\n", serde_json::to_string(change)?)),
+        OutputFormat::Yaml => output::print(&format!("---\n{}", output::as_yaml(&serde_json::to_value(change)?)?)),
+        OutputFormat::Name => output::print(&format!("{}\n", change.heading.revision)),
+        OutputFormat::Table | OutputFormat::Wide => {
             let ChangeSummary { heading, .. } = change;
             let reason = heading.reason.as_deref().unwrap_or_default();
             let line = format!(
@@ -158,9 +160,9 @@ fn tell(session: &Session, change: &ChangeSummary) -> Result<()> {
     }
 }
 
-fn shown(changes: &[ChangeSummary]) -> Result<Shown> {
-    let column = |of: fn(&ChangeSummary) -> String| changes.iter().map(of).collect::<Vec<_>>();
-    let table = Table::default()
+fn command_output(changes: &[ChangeSummary]) -> Result<CommandOutput> {
+    let column = |cell: fn(&ChangeSummary) -> String| changes.iter().map(cell).collect::<Vec<_>>();
+    let table = TextTable::default()
         .key("REVISION", column(|change| change.heading.revision.to_string()))
         .key("TIME", column(|change| time(&change.heading.at)))
         .column("ACTOR", column(|change| change.heading.actor.clone()))
@@ -168,17 +170,17 @@ fn shown(changes: &[ChangeSummary]) -> Result<Shown> {
         .column("REASON", column(|change| change.heading.reason.clone().unwrap_or_default()))
         .wide("REQUEST", column(|change| change.heading.request_id.clone().unwrap_or_default()));
     let names = column(|change| change.heading.revision.to_string());
-    Ok(Shown { value: serde_json::to_value(changes)?, names, table })
+    Ok(CommandOutput { value: serde_json::to_value(changes)?, names, table })
 }
 
-/// What a change wrote: the first few, and how many more.
+/// The documents that a change wrote: the first ones, and how many more.
 fn documents(change: &ChangeSummary, most: usize) -> String {
     let name = |write: &api::WriteSummary| match write.op.as_str() {
         "put" => format!("{}/{}", write.kind, write.id),
         _ => format!("-{}/{}", write.kind, write.id),
     };
     let (named, total) = (change.writes.len(), change.total.unwrap_or_default());
-    // Of a large change the server names only the first ones.
+    // For a large change, the server names only the first documents.
     let unnamed = (named..total).map(|_| String::new());
     shortened(&change.writes.iter().map(name).chain(unnamed).collect::<Vec<_>>(), most)
 }
@@ -198,7 +200,7 @@ fn show(session: &Session, revision: u64) -> Result<ExitCode> {
     for write in &change.writes {
         let object = |value: &Option<Value>| value.as_ref().and_then(Value::as_object).cloned();
         let (before, after) = (object(&write.before), object(&write.after));
-        // A tombstone still says what it said.
+        // A tombstone still contains the last content of the document.
         let after = after.filter(|_| write.op == "put");
         let after = match (&before, after) {
             (Some(before), Some(after)) => Some(diff::ordered_like(before, &after)),
@@ -209,13 +211,17 @@ fn show(session: &Session, revision: u64) -> Result<ExitCode> {
     }
     let names = change.writes.iter().map(|write| format!("{}/{}", write.kind, write.id)).collect();
     let value = serde_json::to_value(&change)?;
-    session.present(false, || {
-        Ok(Shown { value: value.clone(), names: Vec::clone(&names), table: Table::default().note(text.trim_end()) })
+    session.show_or_watch(false, || {
+        Ok(CommandOutput {
+            value: value.clone(),
+            names: Vec::clone(&names),
+            table: TextTable::default().note(text.trim_end()),
+        })
     })
 }
 
-fn revert(session: &Session, revision: u64, consent: Consent) -> Result<ExitCode> {
-    let (edit, done) = (Edit::revert_change(revision), format!("change {revision} is undone"));
-    let (asked, names) = (Asked::IfSomethingGoes, vec![revision.to_string()]);
-    consent.perform(session, Deed { edit, asked, done, names, named: Vec::new() })
+fn revert(session: &Session, revision: u64, consent: ConsentArgs) -> Result<ExitCode> {
+    let (edit, done) = (Edit::revert_change(revision), format!("change {revision} reverted"));
+    let (confirm, names) = (Confirm::OnLoss, vec![revision.to_string()]);
+    consent.perform(session, ChangeRequest { edit, confirm, done, names, named: Vec::new() })
 }

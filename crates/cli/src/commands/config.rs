@@ -1,4 +1,4 @@
-//! `config`, `completions` and `man`: what needs no server.
+//! `config`, `completions` and `man`: commands that need no server.
 
 use std::{
     fs, io,
@@ -15,87 +15,90 @@ use crate::{
     arguments::Arguments,
     completion,
     contexts::{self, Context, Contexts, TokenSource},
-    failure::{Failure, Result},
-    output::{self, Output, Shown},
-    session::Global,
-    table::Table,
+    failure::{CliError, Result},
+    output::{self, CommandOutput, Printer},
+    session::GlobalArgs,
+    table::TextTable,
 };
 
 #[derive(Subcommand)]
-pub(crate) enum Config {
-    /// The contexts, with the current one marked
+pub(crate) enum ConfigCommand {
+    /// List the contexts; the current one is marked
     List,
-    /// The name of the current context
+    /// Print the name of the current context
     Current,
-    /// Make a context the current one
+    /// Select the current context
     Use {
-        /// Which
-        #[arg(add = completion::of(completion::contexts))]
+        /// Name of the context
+        #[arg(add = completion::completer(completion::contexts))]
         name: String,
     },
-    /// Add a context, or change one
-    Set(Set),
+    /// Add or change a context
+    Set(SetContextArgs),
     /// Remove a context
     Delete {
-        /// Which
-        #[arg(add = completion::of(completion::contexts))]
+        /// Name of the context
+        #[arg(add = completion::completer(completion::contexts))]
         name: String,
     },
-    /// Where the file is
+    /// Print the path of the contexts file
     Path,
 }
 
 #[derive(Args)]
-pub(crate) struct Set {
-    /// Its name
+pub(crate) struct SetContextArgs {
+    /// Name of the context
     name: String,
-    /// The server's address; needed for a new context
+    /// URL of the server; required for a new context
     #[arg(long)]
     url: Option<String>,
-    /// The token for reading is in this variable
+    /// Read token: name of the environment variable that contains it
     #[arg(long, value_name = "VARIABLE", group = "read")]
     token_env: Option<String>,
-    /// The token for reading is in this file
+    /// Read token: file that contains it
     #[arg(long, value_name = "FILE", group = "read")]
     token_file: Option<PathBuf>,
-    /// The token for reading is printed by this command
+    /// Read token: command that prints it
     #[arg(long, value_name = "COMMAND", group = "read")]
     token_command: Option<String>,
-    /// The token for changes is in this variable
+    /// Write token: name of the environment variable that contains it
     #[arg(long, value_name = "VARIABLE", group = "write")]
     write_token_env: Option<String>,
-    /// The token for changes is in this file
+    /// Write token: file that contains it
     #[arg(long, value_name = "FILE", group = "write")]
     write_token_file: Option<PathBuf>,
-    /// The token for changes is printed by this command
+    /// Write token: command that prints it
     #[arg(long, value_name = "COMMAND", group = "write")]
     write_token_command: Option<String>,
 }
 
-impl Config {
-    pub(crate) fn run(&self, global: &Global) -> Result<ExitCode> {
+impl ConfigCommand {
+    pub(crate) fn run(&self, global: &GlobalArgs) -> Result<ExitCode> {
         let path = contexts::path(global.config.as_deref())?;
-        let mut known = Contexts::read(&path)?;
+        let mut contexts = Contexts::read(&path)?;
         match self {
-            Self::List => Output::new(global.output).show(&shown(&known)?)?,
+            Self::List => Printer::new(global.output).show(&command_output(&contexts)?)?,
             Self::Current => {
-                let none = || Failure::failed("no context is current").hint("flux-resourceset-cli config use NAME");
-                output::print(&format!("{}\n", known.current.as_ref().ok_or_else(none)?))?;
+                let none = || {
+                    CliError::failed("no current context is selected")
+                        .hint("to select one, run flux-resourceset-cli config use NAME")
+                };
+                output::print(&format!("{}\n", contexts.current.as_ref().ok_or_else(none)?))?;
             }
             Self::Use { name } => {
-                known.get(name)?;
-                known.current = Some(name.clone());
-                written(&known, &path, &format!("{name} is the current context"))?;
+                contexts.get(name)?;
+                contexts.current = Some(name.clone());
+                save(&contexts, &path, &format!("the current context is {name}"))?;
             }
             Self::Set(set) => {
-                set.put(&mut known)?;
-                written(&known, &path, &format!("context {} is set", set.name))?;
+                set.apply_to(&mut contexts)?;
+                save(&contexts, &path, &format!("context {} saved", set.name))?;
             }
             Self::Delete { name } => {
-                known.get(name)?;
-                known.contexts.remove(name);
-                known.current = known.current.filter(|current| current != name);
-                written(&known, &path, &format!("context {name} is removed"))?;
+                contexts.get(name)?;
+                contexts.contexts.remove(name);
+                contexts.current = contexts.current.filter(|current| current != name);
+                save(&contexts, &path, &format!("context {name} deleted"))?;
             }
             Self::Path => output::print(&format!("{}\n", path.display()))?,
         }
@@ -103,24 +106,24 @@ impl Config {
     }
 }
 
-fn written(contexts: &Contexts, path: &Path, said: &str) -> Result<()> {
+fn save(contexts: &Contexts, path: &Path, message: &str) -> Result<()> {
     contexts.write(path)?;
-    output::talk(said);
+    output::print_message(message);
     Ok(())
 }
 
-impl Set {
-    fn put(&self, contexts: &mut Contexts) -> Result<()> {
+impl SetContextArgs {
+    fn apply_to(&self, contexts: &mut Contexts) -> Result<()> {
         let known = contexts.contexts.get(&self.name).cloned();
         let url = self.url.clone().or_else(|| known.as_ref().map(|known| known.url.clone()));
-        let url = url.ok_or_else(|| Failure::usage("a new context needs --url"))?;
-        // Whether it can be used is better said now.
+        let url = url.ok_or_else(|| CliError::usage("--url is required for a new context"))?;
+        // Check the URL now and not at the first use.
         let timeout = Duration::from_secs(1);
         Client::new(Settings { url: url.clone(), read: None, write: None, reason: None, timeout, retries: 0 })?;
         for name in [&self.token_env, &self.write_token_env].into_iter().flatten() {
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                return Err(Failure::usage(
-                    "a variable's name has letters, digits and _; the token itself is not given here",
+                return Err(CliError::usage(
+                    "the name of a variable consists of letters, digits and _; do not give the token itself",
                 ));
             }
         }
@@ -130,7 +133,7 @@ impl Set {
             source(self.write_token_env.as_ref(), self.write_token_file.as_ref(), self.write_token_command.as_ref())?;
         let context = Context { url, token: token.or(read), write_token: write_token.or(write) };
         contexts.contexts.insert(self.name.clone(), context);
-        // The first one is the one that is meant.
+        // The first context becomes the current one.
         contexts.current.get_or_insert_with(|| self.name.clone());
         Ok(())
     }
@@ -142,16 +145,16 @@ fn source(env: Option<&String>, file: Option<&PathBuf>, command: Option<&String>
         (_, Some(path), _) => Some(TokenSource::File(std::path::absolute(path)?)),
         (.., Some(command)) => {
             let words = shlex::split(command).filter(|words| !words.is_empty());
-            let words = words.ok_or_else(|| Failure::usage(format!("this is no command: {command}")))?;
+            let words = words.ok_or_else(|| CliError::usage(format!("not a valid command: {command}")))?;
             Some(TokenSource::Command(words))
         }
         _ => None,
     })
 }
 
-fn shown(contexts: &Contexts) -> Result<Shown> {
+fn command_output(contexts: &Contexts) -> Result<CommandOutput> {
     let rows = || contexts.contexts.iter();
-    let from = |source: Option<&TokenSource>| match source {
+    let source_text = |source: Option<&TokenSource>| match source {
         None => "-".to_owned(),
         Some(TokenSource::Env(name)) => format!("env {name}"),
         Some(TokenSource::File(path)) => format!("file {}", path.display()),
@@ -159,21 +162,26 @@ fn shown(contexts: &Contexts) -> Result<Shown> {
     };
     let current = |name: &String| contexts.current.as_ref() == Some(name);
     let table = if contexts.contexts.is_empty() {
-        Table::default().note("There are no contexts: flux-resourceset-cli config set NAME --url URL adds one.")
+        TextTable::default()
+            .note("There are no contexts. To add one, run flux-resourceset-cli config set NAME --url URL")
     } else {
-        Table::default()
+        TextTable::default()
             .key("CURRENT", rows().map(|(name, _)| if current(name) { "*".to_owned() } else { String::new() }))
             .key("NAME", rows().map(|(name, _)| name.clone()))
             .column("URL", rows().map(|(_, context)| context.url.clone()))
-            .column("TOKEN", rows().map(|(_, context)| from(context.token.as_ref())))
-            .column("WRITE-TOKEN", rows().map(|(_, context)| from(context.write_token.as_ref())))
+            .column("TOKEN", rows().map(|(_, context)| source_text(context.token.as_ref())))
+            .column("WRITE-TOKEN", rows().map(|(_, context)| source_text(context.write_token.as_ref())))
     };
-    Ok(Shown { value: serde_json::to_value(contexts)?, names: contexts.contexts.keys().cloned().collect(), table })
+    Ok(CommandOutput {
+        value: serde_json::to_value(contexts)?,
+        names: contexts.contexts.keys().cloned().collect(),
+        table,
+    })
 }
 
-/// A shell.
+/// A shell that can complete commands.
 #[derive(Clone, Copy, ValueEnum)]
-enum Shell {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
@@ -186,22 +194,24 @@ enum Shell {
     zsh:         source <(flux-resourceset-cli completions zsh)\n  \
     fish:        flux-resourceset-cli completions fish | source\n  \
     powershell:  flux-resourceset-cli completions powershell | Out-String | Invoke-Expression")]
-pub(crate) struct Completions {
-    /// Your shell
+pub(crate) struct CompletionsArgs {
+    /// Name of your shell
     #[arg(value_enum)]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub(crate) fn run(&self) -> Result<ExitCode> {
         let shells = Shells::builtins();
         let name = match self.shell {
-            Shell::Bash => "bash",
-            Shell::Zsh => "zsh",
-            Shell::Fish => "fish",
-            Shell::Powershell => "powershell",
+            CompletionShell::Bash => "bash",
+            CompletionShell::Zsh => "zsh",
+            CompletionShell::Fish => "fish",
+            CompletionShell::Powershell => "powershell",
         };
-        let shell = shells.completer(name).ok_or_else(|| Failure::failed(format!("{name} cannot be completed")))?;
+        let shell = shells
+            .completer(name)
+            .ok_or_else(|| CliError::failed(format!("completions for {name} are not supported")))?;
         let program = env!("CARGO_BIN_NAME");
         let mut script = Vec::new();
         shell.write_registration("COMPLETE", program, program, program, &mut script)?;
@@ -211,13 +221,13 @@ impl Completions {
 }
 
 #[derive(Args)]
-pub(crate) struct Man {
-    /// Write a page for every command into this folder; without it, the first page is printed
+pub(crate) struct ManArgs {
+    /// Folder for one page per command [default: print the main page]
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
 
-impl Man {
+impl ManArgs {
     pub(crate) fn run(&self) -> Result<ExitCode> {
         let command = Arguments::command();
         match &self.output_dir {

@@ -1,4 +1,4 @@
-//! `delete`: a definition that nobody refers to goes; a cluster is decommissioned, which takes everything from it.
+//! `delete`: deletes definitions that no document refers to; decommissions clusters, which removes all their inputs.
 
 use std::process::ExitCode;
 
@@ -8,26 +8,26 @@ use client::Edit;
 
 use crate::{
     completion,
-    consent::{Asked, Consent, Deed},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
     failure::Result,
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct Delete {
-    /// Which
-    #[arg(required = true, value_name = "ID", add = completion::of(completion::ids))]
+pub(crate) struct DeleteArgs {
+    /// Ids of the documents
+    #[arg(required = true, value_name = "ID", add = completion::completer(completion::ids))]
     ids: Vec<String>,
-    /// Take it away from every cluster that has it, in the same change
+    /// Also remove the documents from all clusters that have them, in the same change
     #[arg(long)]
     cascade: bool,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Delete {
+impl DeleteArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
-        let ty = session.ty(ty)?;
+        let ty = session.resource_type(ty)?;
         let edit = match self.ids.as_slice() {
             [only] => Edit::delete(ty, only, self.cascade),
             several => {
@@ -40,6 +40,6 @@ impl Delete {
         let verb = if ty.is_cluster() { "decommissioned" } else { "deleted" };
         let done = format!("{} {verb}", names.join(", "));
         let named = self.ids.iter().map(|id| (ty, id.as_str())).collect();
-        self.consent.perform(session, Deed { edit, asked: Asked::IfSomethingGoes, done, names, named })
+        self.consent.perform(session, ChangeRequest { edit, confirm: Confirm::OnLoss, done, names, named })
     }
 }

@@ -1,4 +1,4 @@
-//! `demo`: the commands of the demo, which are short names for others.
+//! `demo`: the commands of the demo. They are shortcuts for other commands.
 
 use std::process::ExitCode;
 
@@ -8,63 +8,65 @@ use serde_json::Value;
 use crate::{
     commands::{create, inputs, patch},
     completion,
-    consent::Consent,
+    consent::ConsentArgs,
     failure::Result,
     session::Session,
-    settings::{Pair, Values},
+    values::{KeyValue, ValueArgs},
 };
 
 #[derive(Subcommand)]
-pub(crate) enum Demo {
-    /// Create a namespace and give it to a cluster
+pub(crate) enum DemoCommand {
+    /// Create a namespace and assign it to a cluster
     AddNamespace {
-        /// The cluster
-        #[arg(add = completion::of(completion::clusters))]
+        /// Cluster id
+        #[arg(add = completion::completer(completion::clusters))]
         cluster: String,
-        /// The namespace's name
+        /// Name of the namespace
         namespace: String,
-        /// A label; may stand several times
+        /// Label; repeat the flag for several labels
         #[arg(long, value_name = "KEY=VALUE")]
-        label: Vec<Pair>,
-        /// An annotation; may stand several times
+        label: Vec<KeyValue>,
+        /// Annotation; repeat the flag for several annotations
         #[arg(long, value_name = "KEY=VALUE")]
-        annotation: Vec<Pair>,
+        annotation: Vec<KeyValue>,
         #[command(flatten)]
-        consent: Consent,
+        consent: ConsentArgs,
     },
-    /// Change the values of a component on a cluster
+    /// Patch the Helm values of a component on a cluster
     PatchComponent {
-        /// The cluster
-        #[arg(add = completion::of(completion::clusters))]
+        /// Cluster id
+        #[arg(add = completion::completer(completion::clusters))]
         cluster: String,
-        /// The component
-        #[arg(add = completion::of(completion::components))]
+        /// Component id
+        #[arg(add = completion::completer(completion::components))]
         component: String,
         #[command(flatten)]
-        values: Values,
+        values: ValueArgs,
         #[command(flatten)]
-        consent: Consent,
+        consent: ConsentArgs,
     },
-    /// What Flux Operator is answered about namespaces
+    /// Show the answer to Flux Operator's poll for namespaces
     FluxNamespaces {
-        /// The cluster's DNS name
+        /// DNS name of the cluster
         dns: String,
     },
 }
 
-impl Demo {
+impl DemoCommand {
     pub(crate) fn run(self, session: &Session) -> Result<ExitCode> {
         match self {
             Self::AddNamespace { cluster, namespace, label, annotation, consent } => {
-                let namespace = create::Namespace::new(namespace, label, annotation, cluster, consent);
-                create::described(session, "namespace", &namespace)
+                let namespace = create::CreateNamespaceArgs::new(namespace, label, annotation, cluster, consent);
+                create::create_from_flags(session, "namespace", &namespace)
             }
             Self::PatchComponent { cluster, component, values, consent } => {
-                patch::values(session, &cluster, &component, &values, consent)
+                patch::patch_values(session, &cluster, &component, &values, consent)
             }
             Self::FluxNamespaces { dns } => {
                 let answer: Value = session.client.poll(&dns, "namespaces")?;
-                session.present(false, || Ok(inputs::shown(vec![("namespaces".to_owned(), answer.clone())], true)))
+                session.show_or_watch(false, || {
+                    Ok(inputs::command_output(vec![("namespaces".to_owned(), answer.clone())], true))
+                })
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `diff`: where files and the fleet differ, as text. Nothing is printed where nothing differs.
+//! `diff`: the differences between files and the fleet, as text. Prints nothing if there are none.
 
 use std::process::ExitCode;
 
@@ -7,27 +7,31 @@ use model::{Map, Value};
 use similar::TextDiff;
 
 use crate::{
-    commands::apply::{Desired, Difference},
+    commands::apply::{DesiredState, DocumentDifference},
     failure::Result,
     output::{self, BAD, CHANGED, GOOD, STRONG},
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct Diff {
+pub(crate) struct DiffArgs {
     #[command(flatten)]
-    desired: Desired,
+    desired: DesiredState,
 }
 
-impl Diff {
+impl DiffArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let found = self.desired.read(session)?;
-        let comparison = self.desired.compare(session, &found)?;
+        let file_documents = self.desired.read(session)?;
+        let comparison = self.desired.compare(session, &file_documents)?;
         for difference in &comparison.differences {
             let (before, after) = match difference {
-                Difference::Created(found) | Difference::Restored(found) => (None, Some(found.body.clone())),
-                Difference::Changed(found, known) => (Some(known), Some(ordered_like(known, &found.body))),
-                Difference::Pruned(_, known) => (Some(known), None),
+                DocumentDifference::Created(document) | DocumentDifference::Restored(document) => {
+                    (None, Some(document.body.clone()))
+                }
+                DocumentDifference::Changed(document, current) => {
+                    (Some(current), Some(ordered_like(current, &document.body)))
+                }
+                DocumentDifference::Pruned(_, current) => (Some(current), None),
             };
             let name = difference.name();
             output::print(&text((&format!("fleet/{name}"), before), (&format!("files/{name}"), after.as_ref()))?)?;
@@ -36,7 +40,7 @@ impl Diff {
     }
 }
 
-/// The differences of two documents, line by line, each with its name.
+/// The line differences of two named documents.
 pub(crate) fn text(before: (&str, Option<&Map>), after: (&str, Option<&Map>)) -> Result<String> {
     let yaml = |document: Option<&Map>| match document {
         Some(document) => output::as_yaml(&Value::Object(document.clone())),
@@ -60,10 +64,10 @@ fn coloured(line: &str) -> String {
     format!("{style}{line}{style:#}\n")
 }
 
-/// The same document with its members in the order of another one: order says nothing, and should not look as if it did.
-pub(crate) fn ordered_like(model: &Map, document: &Map) -> Map {
-    let known = model.iter().filter_map(|(name, like)| Some((name, like, document.get(name)?)));
-    let mut ordered: Map = known
+/// The document with its members in the order of another one, so that a different order is not shown as a difference.
+pub(crate) fn ordered_like(reference: &Map, document: &Map) -> Map {
+    let shared = reference.iter().filter_map(|(name, like)| Some((name, like, document.get(name)?)));
+    let mut ordered: Map = shared
         .map(|(name, like, value)| {
             let value = match (like, value) {
                 (Value::Object(like), Value::Object(value)) => Value::Object(ordered_like(like, value)),
@@ -72,7 +76,7 @@ pub(crate) fn ordered_like(model: &Map, document: &Map) -> Map {
             (name.clone(), value)
         })
         .collect();
-    let others = document.iter().filter(|(name, _)| !model.contains_key(*name));
+    let others = document.iter().filter(|(name, _)| !reference.contains_key(*name));
     ordered.extend(others.map(|(name, value)| (name.clone(), value.clone())));
     ordered
 }

@@ -1,8 +1,8 @@
-//! `explain`: where each value of an input comes from, and which change by whom set it.
+//! `explain`: the source of each value of an input, the change that set it, and the actor.
 //!
-//! What is explained is the input that the cluster is served. A value is looked for where the merge looks: in the
-//! cluster's reference, in the definition, in the type's defaults; patches stand for themselves. Its change is the oldest
-//! of the last unbroken run of changes after which the document said the same there.
+//! It explains the input that the cluster gets. A value is searched in the order of the merge: the reference of the
+//! cluster, the definition, the defaults of the type; patches are listed separately. The change that set a value is the
+//! oldest one since which the document has contained the present value without interruption.
 
 use std::process::ExitCode;
 
@@ -16,32 +16,32 @@ use crate::{
     commands::{changes::time, inputs::list},
     completion,
     documents::brief,
-    failure::{Failure, Outcome, Result},
-    output::Shown,
+    failure::{CliError, CliErrorKind, Result},
+    output::CommandOutput,
     session::Session,
-    table::Table,
+    table::TextTable,
 };
 
 #[derive(Args)]
-pub(crate) struct Explain {
-    /// The cluster
-    #[arg(add = completion::of(completion::clusters))]
+pub(crate) struct ExplainArgs {
+    /// Cluster id
+    #[arg(add = completion::completer(completion::clusters))]
     cluster: String,
-    /// The component, or the id of what else is explained
-    #[arg(value_name = "COMPONENT", add = completion::of(completion::components))]
+    /// Id of the component, or of a document of another type
+    #[arg(value_name = "COMPONENT", add = completion::completer(completion::components))]
     id: String,
-    /// The type, where it is not a component
-    #[arg(long = "type", value_name = "TYPE", default_value = "platform_component", add = completion::of(completion::types))]
+    /// Resource type of the document
+    #[arg(long = "type", value_name = "TYPE", default_value = "platform_component", add = completion::completer(completion::types))]
     ty: String,
-    /// Show it again whenever it changes
+    /// Show the values again whenever they change, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Source {
+enum ValueSource {
     Catalogue,
     Override,
     Patch,
@@ -50,44 +50,44 @@ enum Source {
     Computed,
 }
 
-/// A value, where it comes from, and the change that set it.
+/// A value, its source, and the change that set it.
 #[derive(Serialize)]
-struct Explained {
+struct ExplainedValue {
     field: String,
     value: Value,
-    source: Source,
+    source: ValueSource,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<ChangeHeading>,
 }
 
-impl Explain {
+impl ExplainArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let (ty, clusters) = (session.definition(&self.ty)?, session.clusters()?);
-        session.present(self.watch, || {
+        let (ty, clusters) = (session.definition_type(&self.ty)?, session.cluster_type()?);
+        session.show_or_watch(self.watch, || {
             let answer = session.client.inputs(&self.cluster, ty, None);
-            let answer = session.about(clusters, &self.cluster, answer)?;
+            let answer = session.with_suggestion(clusters, &self.cluster, answer)?;
             let input = list(&answer).find(|input| input.get("id") == Some(&json!(self.id)));
             let input = input.ok_or_else(|| {
                 let message = format!("cluster/{} has no {} \"{}\"", self.cluster, ty.kind, self.id);
-                let hint = format!("flux-resourceset-cli inputs {} {} shows what it has", self.cluster, ty.path);
-                Failure::new(Outcome::NotFound, message).hint(hint)
+                let hint = format!("to list its inputs, run flux-resourceset-cli inputs {} {}", self.cluster, ty.path);
+                CliError::new(CliErrorKind::NotFound, message).hint(hint)
             })?;
-            let story = Story {
+            let history = InputHistory {
                 ty,
                 id: &self.id,
                 definition: session.client.history(ty, &self.id)?,
                 cluster: session.client.history(clusters, &self.cluster)?,
                 cluster_name: format!("cluster/{}", self.cluster),
             };
-            shown(&story.explain(input))
+            command_output(&history.explain(input))
         })
     }
 }
 
-/// Both documents and their pasts.
-struct Story<'a> {
+/// The histories of the two documents that an input is made of.
+struct InputHistory<'a> {
     ty: &'a TypeDescription,
     id: &'a str,
     definition: Vec<HistoryEntry>,
@@ -95,12 +95,12 @@ struct Story<'a> {
     cluster_name: String,
 }
 
-impl Story<'_> {
-    fn explain(&self, input: &Map) -> Vec<Explained> {
+impl InputHistory<'_> {
+    fn explain(&self, input: &Map) -> Vec<ExplainedValue> {
         let mut explained = Vec::new();
         for (name, value) in input {
             match (name.as_str(), value) {
-                // Values say again what patches say.
+                // Values contain the same as patches.
                 ("values", _) if self.ty.patchable => {}
                 ("patches", Value::Object(patches)) if self.ty.patchable => {
                     explained.extend(patches.iter().map(|(path, value)| self.patch(path, value)));
@@ -118,74 +118,74 @@ impl Story<'_> {
         explained
     }
 
-    /// A field of the merge: the reference before the definition before the default.
-    fn field(&self, shown: &str, name: &str, value: &Value) -> Explained {
+    /// A merged field: the reference wins over the definition, and the definition over the default.
+    fn field(&self, shown: &str, name: &str, value: &Value) -> ExplainedValue {
         let in_reference = |cluster: &Value| self.reference(cluster).and_then(|reference| reference.get(name)).cloned();
         let in_definition = |definition: &Value| definition.get(name).cloned();
-        let now = |history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>| {
+        let current = |history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>| {
             history.first().and_then(|entry| entry.body.as_ref()).and_then(at).filter(|value| !value.is_null())
         };
-        let (source, document, change) = if name == "id" || now(&self.cluster, &in_reference).is_none() {
-            match now(&self.definition, &in_definition) {
+        let (source, document, change) = if name == "id" || current(&self.cluster, &in_reference).is_none() {
+            match current(&self.definition, &in_definition) {
                 Some(_) => {
                     let document = self.ty.name(self.id);
-                    (Source::Catalogue, Some(document), set_by(&self.definition, &in_definition))
+                    (ValueSource::Catalogue, Some(document), set_by(&self.definition, &in_definition))
                 }
-                None if self.ty.field(name).is_some() || name == "enabled" => (Source::Default, None, None),
-                None => (Source::Computed, None, None),
+                None if self.ty.field(name).is_some() || name == "enabled" => (ValueSource::Default, None, None),
+                None => (ValueSource::Computed, None, None),
             }
         } else {
-            (Source::Override, Some(self.cluster_name.clone()), set_by(&self.cluster, &in_reference))
+            (ValueSource::Override, Some(self.cluster_name.clone()), set_by(&self.cluster, &in_reference))
         };
-        Explained { field: shown.to_owned(), value: value.clone(), source, document, change }
+        ExplainedValue { field: shown.to_owned(), value: value.clone(), source, document, change }
     }
 
-    fn patch(&self, path: &str, value: &Value) -> Explained {
+    fn patch(&self, path: &str, value: &Value) -> ExplainedValue {
         let at = |cluster: &Value| cluster.get("patches")?.get(self.id)?.get(path).cloned();
-        self.of_cluster(format!("patches.{path}"), value, Source::Patch, &at)
+        self.cluster_value(format!("patches.{path}"), value, ValueSource::Patch, &at)
     }
 
-    fn identity(&self, name: &str, value: &Value) -> Explained {
+    fn identity(&self, name: &str, value: &Value) -> ExplainedValue {
         let field = match name {
             "name" => "cluster_name",
             "dns" => "cluster_dns",
             other => other,
         };
         let at = |cluster: &Value| cluster.get(field).cloned();
-        self.of_cluster(format!("cluster.{name}"), value, Source::Cluster, &at)
+        self.cluster_value(format!("cluster.{name}"), value, ValueSource::Cluster, &at)
     }
 
-    fn of_cluster(
+    fn cluster_value(
         &self,
         field: String,
         value: &Value,
-        source: Source,
+        source: ValueSource,
         at: &dyn Fn(&Value) -> Option<Value>,
-    ) -> Explained {
+    ) -> ExplainedValue {
         let document = Some(self.cluster_name.clone());
-        Explained { field, value: value.clone(), source, document, change: set_by(&self.cluster, at) }
+        ExplainedValue { field, value: value.clone(), source, document, change: set_by(&self.cluster, at) }
     }
 
-    /// What the cluster says of the definition.
+    /// The reference of the cluster to the definition.
     fn reference<'a>(&self, cluster: &'a Value) -> Option<&'a Value> {
         let references = cluster.get(self.ty.list.as_deref()?)?.as_array()?;
         references.iter().find(|reference| reference["id"] == self.id)
     }
 }
 
-/// The change that set a value: going back in time, the last one after which it was what it is now.
+/// The change that set a value: the oldest one since which the value has not changed.
 fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<ChangeHeading> {
     let value = |entry: &HistoryEntry| entry.body.as_ref().filter(|_| entry.op.as_deref() == Some("put")).and_then(at);
-    let now = value(history.first()?)?;
-    history.iter().take_while(|entry| value(entry).as_ref() == Some(&now)).last().map(|entry| entry.heading.clone())
+    let current = value(history.first()?)?;
+    history.iter().take_while(|entry| value(entry).as_ref() == Some(&current)).last().map(|entry| entry.heading.clone())
 }
 
-fn shown(explained: &[Explained]) -> Result<Shown> {
-    let column = |of: &dyn Fn(&Explained) -> String| explained.iter().map(of).collect::<Vec<_>>();
-    let change = |of: &dyn Fn(&ChangeHeading) -> String| {
-        column(&|explained| explained.change.as_ref().map_or_else(|| "-".to_owned(), of))
+fn command_output(explained: &[ExplainedValue]) -> Result<CommandOutput> {
+    let column = |cell: &dyn Fn(&ExplainedValue) -> String| explained.iter().map(cell).collect::<Vec<_>>();
+    let change = |cell: &dyn Fn(&ChangeHeading) -> String| {
+        column(&|explained| explained.change.as_ref().map_or_else(|| "-".to_owned(), cell))
     };
-    let table = Table::default()
+    let table = TextTable::default()
         .key("FIELD", column(&|explained| explained.field.clone()))
         .column("VALUE", column(&|explained| brief(&explained.value)))
         .column("FROM", column(&|explained| brief(&json!(explained.source))))
@@ -195,5 +195,5 @@ fn shown(explained: &[Explained]) -> Result<Shown> {
         .wide("REASON", change(&|heading| heading.reason.clone().unwrap_or_default()))
         .wide("DOCUMENT", column(&|explained| explained.document.clone().unwrap_or_default()));
     let names = column(&|explained| explained.field.clone());
-    Ok(Shown { value: serde_json::to_value(explained)?, names, table })
+    Ok(CommandOutput { value: serde_json::to_value(explained)?, names, table })
 }

@@ -1,4 +1,5 @@
-//! `export`: the fleet as files for Git, one a document, in a stable order. Applying an export changes nothing.
+//! `export`: writes the fleet to files for Git, one per document, in a stable order. Applying an export changes
+//! nothing.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     completion, documents,
-    failure::{Failure, Result},
+    failure::{CliError, Result},
     files::{self, Privacy},
     output,
     plan::{counted, shortened},
@@ -22,29 +23,29 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(crate) struct Export {
-    /// Only documents of this type; may stand several times
-    #[arg(value_name = "TYPE", add = completion::of(completion::types))]
+pub(crate) struct ExportArgs {
+    /// Export only documents of these resource types [default: all]
+    #[arg(value_name = "TYPE", add = completion::completer(completion::types))]
     types: Vec<String>,
-    /// Where to write them, as TYPE/ID.yaml; without it, all are printed
+    /// Folder for the files, TYPE/ID.yaml [default: print all documents]
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Remove files of documents that are not there any more
+    /// Delete exported files whose documents do not exist any more
     #[arg(long, requires = "output_dir")]
     prune: bool,
-    /// The fleet as it was at this revision
+    /// Export the fleet as it was at this revision
     #[arg(long)]
     revision: Option<u64>,
 }
 
-impl Export {
+impl ExportArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let types: Vec<&TypeDescription> = if self.types.is_empty() {
             session.types()?.iter().collect()
         } else {
-            self.types.iter().map(|name| session.ty(name)).collect::<Result<_>>()?
+            self.types.iter().map(|name| session.resource_type(name)).collect::<Result<_>>()?
         };
-        // All of it is as it was at one revision, whatever is changed meanwhile.
+        // All documents come from one revision, even if the fleet changes meanwhile.
         let revision = match self.revision {
             Some(revision) => revision,
             None => session.client.ready()?.revision.0,
@@ -52,8 +53,9 @@ impl Export {
         let query = [("revision".to_owned(), revision.to_string())];
         let mut count = 0;
         if let Some(ty) = types.iter().find(|ty| ty.field("kind").is_some()) {
-            let message = format!("a {} has a field of its own named kind: no file can hold it", ty.kind);
-            return Err(Failure::failed(message).hint("name the types to export, without this one"));
+            let message =
+                format!("a {} cannot be exported: it has a field named kind, which files use for the type", ty.kind);
+            return Err(CliError::failed(message).hint("list the types to export, without this one"));
         }
         for ty in types {
             let documents = session.client.list(ty, &query)?;
@@ -65,14 +67,14 @@ impl Export {
                     .try_for_each(|document| output::print(&format!("---\n{}", text(ty, document)?)))?,
             }
         }
-        session.say(&format!("exported {} of revision {revision}", counted(count, "document")));
+        session.message(&format!("exported {} of revision {revision}", counted(count, "document")));
         Ok(ExitCode::SUCCESS)
     }
 
     fn write(&self, session: &Session, folder: &Path, ty: &TypeDescription, documents: Vec<Map>) -> Result<()> {
-        let failed = |path: &Path, error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+        let failed = |path: &Path, error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
         fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-        let bar = session.counting(&ty.plural, documents.len() as u64);
+        let bar = session.progress_bar(&ty.plural, documents.len() as u64);
         let mut written = BTreeSet::new();
         for document in documents {
             let path = folder.join(file_name(documents::id(&document)));
@@ -84,7 +86,7 @@ impl Export {
         let mut stale = Vec::new();
         for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
             let path = entry.map_err(|error| failed(folder, error))?.path();
-            if !written.contains(&path) && is_ours(&path, ty) {
+            if !written.contains(&path) && is_exported(&path, ty) {
                 stale.push(path);
             }
         }
@@ -93,9 +95,9 @@ impl Export {
             stale.iter().try_for_each(|path| fs::remove_file(path).map_err(|error| failed(path, error)))?;
         }
         if !stale.is_empty() {
-            let what = if self.prune { "removed" } else { "left as they are (--prune removes them)" };
+            let what = if self.prune { "deleted" } else { "kept (--prune deletes them)" };
             let names: Vec<_> = stale.iter().map(|path| path.display().to_string()).collect();
-            session.say(&format!("files of documents that are not in the fleet, {what}: {}", shortened(&names, 5)));
+            session.message(&format!("files of documents that do not exist, {what}: {}", shortened(&names, 5)));
         }
         Ok(())
     }
@@ -107,8 +109,8 @@ fn text(ty: &TypeDescription, document: Map) -> Result<String> {
     output::as_yaml(&Value::Object(body))
 }
 
-/// Whether a file is one that an export has written: a document of the type, under the name of its id.
-fn is_ours(path: &Path, ty: &TypeDescription) -> bool {
+/// Whether an export wrote the file: it contains a document of the type, and its name is that of the id.
+fn is_exported(path: &Path, ty: &TypeDescription) -> bool {
     let document = fs::read_to_string(path).ok().and_then(|text| yaml::read(&text).ok()).map(|read| read.value);
     document.is_some_and(|document| {
         let name = document["id"].as_str().map(file_name);
@@ -116,7 +118,7 @@ fn is_ours(path: &Path, ty: &TypeDescription) -> bool {
     })
 }
 
-/// A name for every file system: ids that differ only in case must not share a file, and a colon is not for all.
+/// A file name for every file system: ids that differ only in case get different files, and colons are escaped.
 fn file_name(id: &str) -> String {
     let escaped = id
         .chars()
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_differ_have_files_that_differ_on_every_file_system() {
+    fn different_ids_have_different_file_names_on_every_file_system() {
         assert_eq!(file_name("platform-admins"), "platform-admins.yaml");
         assert_eq!(file_name("system:Admins"), "system%3A%41dmins.yaml");
     }

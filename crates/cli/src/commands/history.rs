@@ -5,25 +5,27 @@ use std::process::ExitCode;
 use api::HistoryEntry;
 use clap::Args;
 
-use crate::{commands::changes::time, completion, failure::Result, output::Shown, session::Session, table::Table};
+use crate::{
+    commands::changes::time, completion, failure::Result, output::CommandOutput, session::Session, table::TextTable,
+};
 
 #[derive(Args)]
-pub(crate) struct History {
-    /// Which
-    #[arg(add = completion::of(completion::ids))]
+pub(crate) struct HistoryArgs {
+    /// Id of the document
+    #[arg(add = completion::completer(completion::ids))]
     id: String,
-    /// Show it again whenever it changes
+    /// Show the history again whenever it changes, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl History {
+impl HistoryArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
-        let ty = session.ty(ty)?;
-        session.present(self.watch, || {
-            let entries = session.about(ty, &self.id, session.client.history(ty, &self.id))?;
-            let column = |of: fn(&HistoryEntry) -> String| entries.iter().map(of).collect::<Vec<_>>();
-            let table = Table::default()
+        let ty = session.resource_type(ty)?;
+        session.show_or_watch(self.watch, || {
+            let entries = session.with_suggestion(ty, &self.id, session.client.history(ty, &self.id))?;
+            let column = |cell: fn(&HistoryEntry) -> String| entries.iter().map(cell).collect::<Vec<_>>();
+            let table = TextTable::default()
                 .key("REVISION", column(|entry| entry.heading.revision.to_string()))
                 .key("TIME", column(|entry| time(&entry.heading.at)))
                 .column("ACTOR", column(|entry| entry.heading.actor.clone()))
@@ -31,7 +33,7 @@ impl History {
                 .column("REASON", column(|entry| entry.heading.reason.clone().unwrap_or_default()))
                 .wide("REQUEST", column(|entry| entry.heading.request_id.clone().unwrap_or_default()));
             let names = entries.iter().map(|entry| entry.heading.revision.to_string()).collect();
-            Ok(Shown { value: serde_json::to_value(&entries)?, names, table })
+            Ok(CommandOutput { value: serde_json::to_value(&entries)?, names, table })
         })
     }
 }

@@ -1,63 +1,63 @@
-//! `inputs`: what a cluster is told when it polls.
+//! `inputs`: the inputs that a cluster gets when it polls.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use model::{Map, Value};
 
-use crate::{completion, documents::brief, failure::Result, output::Shown, session::Session, table::Table};
+use crate::{completion, documents::brief, failure::Result, output::CommandOutput, session::Session, table::TextTable};
 
 #[derive(Args)]
-pub(crate) struct Inputs {
-    /// The cluster
-    #[arg(add = completion::of(completion::clusters))]
+pub(crate) struct InputsArgs {
+    /// Cluster id
+    #[arg(add = completion::completer(completion::clusters))]
     cluster: String,
-    /// Only this type
-    #[arg(value_name = "TYPE", add = completion::of(completion::types))]
+    /// Show only inputs of this resource type
+    #[arg(value_name = "TYPE", add = completion::completer(completion::types))]
     ty: Option<String>,
-    /// What it was told at this revision
+    /// Show the inputs at this revision
     #[arg(long, conflicts_with = "watch")]
     revision: Option<u64>,
-    /// Show it again whenever it changes
+    /// Show the inputs again whenever they change, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl Inputs {
+impl InputsArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let types = session.definitions(self.ty.as_deref())?;
-        let clusters = session.clusters()?;
-        session.present(self.watch, || {
+        let types = session.definition_types(self.ty.as_deref())?;
+        let clusters = session.cluster_type()?;
+        session.show_or_watch(self.watch, || {
             let mut answers = Vec::new();
             for ty in &types {
                 let answer = session.client.inputs(&self.cluster, ty, self.revision);
-                answers.push((ty.path.clone(), session.about(clusters, &self.cluster, answer)?));
+                answers.push((ty.path.clone(), session.with_suggestion(clusters, &self.cluster, answer)?));
             }
-            Ok(shown(answers, self.ty.is_some()))
+            Ok(command_output(answers, self.ty.is_some()))
         })
     }
 }
 
-/// Answers by type; that of one type as Flux gets it.
-pub(crate) fn shown(answers: Vec<(String, Value)>, single: bool) -> Shown {
+/// The answers by type; with `single`, the answer as Flux gets it.
+pub(crate) fn command_output(answers: Vec<(String, Value)>, single: bool) -> CommandOutput {
     let rows: Vec<(String, Map)> =
         answers.iter().flat_map(|(path, answer)| list(answer).map(|input| (path.clone(), input.clone()))).collect();
     let id = |input: &Map| input.get("id").map(brief).unwrap_or_default();
-    // The identity of the cluster is the same in all of them; values say again what patches say.
-    let said = |input: &Map| {
+    // The identity of the cluster is the same in all inputs, and values repeat the patches.
+    let summary = |input: &Map| {
         let mut input = input.clone();
-        for known in ["id", "cluster", "values"] {
-            input.shift_remove(known);
+        for omitted in ["id", "cluster", "values"] {
+            input.shift_remove(omitted);
         }
         brief(&Value::Object(input))
     };
     let table = if rows.is_empty() {
-        Table::default().note("There are no inputs.")
+        TextTable::default().note("The cluster has no inputs.")
     } else {
-        Table::default()
+        TextTable::default()
             .key("TYPE", rows.iter().map(|(path, _)| path.clone()))
             .key("ID", rows.iter().map(|(_, input)| id(input)))
-            .column("INPUT", rows.iter().map(|(_, input)| said(input)))
+            .column("INPUT", rows.iter().map(|(_, input)| summary(input)))
     };
     let names = rows.iter().map(|(path, input)| format!("{path}/{}", id(input))).collect();
     let mut answers = answers;
@@ -65,7 +65,7 @@ pub(crate) fn shown(answers: Vec<(String, Value)>, single: bool) -> Shown {
         (true, 1) => answers.remove(0).1,
         _ => Value::Object(answers.into_iter().collect()),
     };
-    Shown { value, names, table }
+    CommandOutput { value, names, table }
 }
 
 /// The inputs of an answer.

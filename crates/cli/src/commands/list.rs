@@ -1,4 +1,4 @@
-//! `list` and `get`.
+//! `list` and `get`: documents of one type.
 
 use std::process::ExitCode;
 
@@ -6,65 +6,65 @@ use clap::Args;
 
 use crate::{
     completion,
-    documents::{self, Asked},
+    documents::{self, ListScope},
     failure::Result,
     selector::Selector,
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct List {
-    /// Only those for which all of this holds: fields and labels, as environment=dev,region=eu
+pub(crate) struct ListArgs {
+    /// Show only documents that match all fields and labels, such as environment=dev,region=eu
     #[arg(short = 'l', long, value_name = "KEY=VALUE,…")]
     selector: Option<Selector>,
-    /// The decommissioned clusters instead of those in force
+    /// Show decommissioned clusters instead of active ones
     #[arg(long)]
     decommissioned: bool,
-    /// As they were at this revision
+    /// Show the documents as they were at this revision
     #[arg(long, conflicts_with = "watch")]
     revision: Option<u64>,
-    /// Show the list again whenever it changes
+    /// Show the list again whenever it changes, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl List {
+impl ListArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
-        let ty = session.ty(ty)?;
+        let ty = session.resource_type(ty)?;
         let mut query = self.selector.as_ref().map(|selector| selector.query(ty)).unwrap_or_default();
         query.extend(self.decommissioned.then(|| ("decommissioned".to_owned(), "true".to_owned())));
         query.extend(self.revision.map(|revision| ("revision".to_owned(), revision.to_string())));
-        let asked = if query.is_empty() { Asked::All } else { Asked::Some };
-        session.present(self.watch, || Ok(documents::shown(ty, session.client.list(ty, &query)?, asked)))
+        let scope = if query.is_empty() { ListScope::All } else { ListScope::Filtered };
+        session.show_or_watch(self.watch, || Ok(documents::command_output(ty, session.client.list(ty, &query)?, scope)))
     }
 }
 
 #[derive(Args)]
-pub(crate) struct Get {
-    /// Which; all of them, if none is named
-    #[arg(value_name = "ID", add = completion::of(completion::ids))]
+pub(crate) struct GetArgs {
+    /// Ids of the documents [default: all]
+    #[arg(value_name = "ID", add = completion::completer(completion::ids))]
     ids: Vec<String>,
-    /// As it was at this revision
+    /// Show the documents as they were at this revision
     #[arg(long, conflicts_with = "watch")]
     revision: Option<u64>,
-    /// Show it again whenever it changes
+    /// Show the documents again whenever they change, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl Get {
+impl GetArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
         if self.ids.is_empty() {
             let (revision, watch) = (self.revision, self.watch);
-            return List { selector: None, decommissioned: false, revision, watch }.run(session, ty);
+            return ListArgs { selector: None, decommissioned: false, revision, watch }.run(session, ty);
         }
-        let ty = session.ty(ty)?;
-        session.present(self.watch, || {
+        let ty = session.resource_type(ty)?;
+        session.show_or_watch(self.watch, || {
             let get = |id: &String| {
-                let document = session.about(ty, id, session.client.get(ty, id, self.revision));
+                let document = session.with_suggestion(ty, id, session.client.get(ty, id, self.revision));
                 document.map(|document| document.body)
             };
-            Ok(documents::shown(ty, self.ids.iter().map(get).collect::<Result<_>>()?, Asked::ById))
+            Ok(documents::command_output(ty, self.ids.iter().map(get).collect::<Result<_>>()?, ListScope::ById))
         })
     }
 }

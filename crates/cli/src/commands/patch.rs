@@ -1,4 +1,4 @@
-//! `patch`: a document as a whole or, with `--cluster`, the values of a component on one cluster.
+//! `patch`: patches a document or, with `--cluster`, the Helm values of a component on one cluster.
 
 use std::process::ExitCode;
 
@@ -8,96 +8,99 @@ use model::yaml;
 
 use crate::{
     completion,
-    consent::{Asked, Consent, Deed},
-    failure::{Failure, Result},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
+    failure::{CliError, Result},
     session::Session,
-    settings::Values,
+    values::ValueArgs,
 };
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
-    /// Objects are merged, lists of things with an id are merged by it, null removes
+enum PatchTypeArg {
+    /// Objects are merged, lists whose items have an id are merged by id, null removes a field
     Strategic,
-    /// RFC 7396: as strategic, but lists are replaced
+    /// JSON merge patch (RFC 7396): as strategic, but lists are replaced
     Merge,
-    /// RFC 6902: a list of operations
+    /// JSON patch (RFC 6902): a list of operations
     Json,
 }
 
-impl From<Kind> for PatchKind {
-    fn from(kind: Kind) -> Self {
+impl From<PatchTypeArg> for PatchKind {
+    fn from(kind: PatchTypeArg) -> Self {
         match kind {
-            Kind::Strategic => Self::Strategic,
-            Kind::Merge => Self::Merge,
-            Kind::Json => Self::Json,
+            PatchTypeArg::Strategic => Self::Strategic,
+            PatchTypeArg::Merge => Self::Merge,
+            PatchTypeArg::Json => Self::Json,
         }
     }
 }
 
 #[derive(Args)]
-#[allow(clippy::struct_field_names, reason = "it is the name of the flag")]
-pub(crate) struct Patch {
-    /// Which
-    #[arg(add = completion::of(completion::ids))]
+#[allow(clippy::struct_field_names, reason = "the field name is the name of the flag")]
+pub(crate) struct PatchArgs {
+    /// Id of the document
+    #[arg(add = completion::completer(completion::ids))]
     id: String,
-    /// Change the values of the component on this cluster, with --set and the like
-    #[arg(long, value_name = "CLUSTER", add = completion::of(completion::clusters))]
+    /// Change the Helm values of the component on this cluster; needs --set, --set-file or --unset
+    #[arg(long, value_name = "CLUSTER", add = completion::completer(completion::clusters))]
     cluster: Option<String>,
     #[command(flatten)]
-    values: Values,
-    /// Change the document itself: a patch in YAML or JSON
+    values: ValueArgs,
+    /// Change the document itself with a patch in YAML or JSON
     #[arg(short, long, value_name = "PATCH", conflicts_with = "cluster")]
     patch: Option<String>,
-    /// How the patch of the document is meant
+    /// Type of the patch given with --patch
     #[arg(long = "type", value_enum, default_value = "strategic", value_name = "KIND")]
-    kind: Kind,
+    kind: PatchTypeArg,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Patch {
+impl PatchArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
         match (&self.cluster, &self.patch) {
             (Some(cluster), _) => {
-                let ty = session.definition(ty)?;
+                let ty = session.definition_type(ty)?;
                 if !ty.patchable {
-                    return Err(Failure::usage(format!("clusters do not patch a {}; leave --cluster out", ty.kind)));
+                    return Err(CliError::usage(format!(
+                        "a {} has no Helm values to patch on a cluster; omit --cluster",
+                        ty.kind
+                    )));
                 }
-                values(session, cluster, &self.id, &self.values, self.consent)
+                patch_values(session, cluster, &self.id, &self.values, self.consent)
             }
             (None, Some(_)) if !self.values.is_empty() => {
-                Err(Failure::usage("--set and its kin change values on a cluster, and --patch the document: use one"))
+                Err(CliError::usage("--set, --set-file and --unset need --cluster and cannot be combined with --patch"))
             }
             (None, Some(patch)) => self.document(session, ty, patch),
             (None, None) => {
-                Err(Failure::usage("say what to change: --cluster CLUSTER --set PATH=VALUE, or --patch PATCH")
-                    .hint("flux-resourceset-cli fleet patch changes the values on many clusters"))
+                Err(CliError::usage("nothing to change: use --cluster CLUSTER --set PATH=VALUE, or --patch PATCH")
+                    .hint("to change values on many clusters, use flux-resourceset-cli fleet patch"))
             }
         }
     }
 
     fn document(&self, session: &Session, ty: &str, patch: &str) -> Result<ExitCode> {
-        let ty = session.ty(ty)?;
+        let ty = session.resource_type(ty)?;
         let patch =
-            yaml::read(patch).map_err(|error| Failure::usage(format!("--patch, line {}: {error}", error.line)))?;
+            yaml::read(patch).map_err(|error| CliError::usage(format!("--patch, line {}: {error}", error.line)))?;
         let edit = Edit::patch(ty, &self.id, self.kind.into(), patch.value);
-        let (asked, name) = (Asked::IfSomethingGoes, ty.name(&self.id));
+        let (confirm, name) = (Confirm::OnLoss, ty.name(&self.id));
         let (done, named) = (format!("{name} patched"), vec![(ty, self.id.as_str())]);
-        self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named })
+        self.consent.perform(session, ChangeRequest { edit, confirm, done, names: vec![name], named })
     }
 }
 
-/// Changes the values of a component on a cluster.
-pub(crate) fn values(
+/// Changes the Helm values of a component on a cluster.
+pub(crate) fn patch_values(
     session: &Session,
     cluster: &str,
     component: &str,
-    values: &Values,
-    consent: Consent,
+    values: &ValueArgs,
+    consent: ConsentArgs,
 ) -> Result<ExitCode> {
     let edit = Edit::values(cluster, component, values.patch()?);
-    let clusters = session.clusters()?;
+    let clusters = session.cluster_type()?;
     let name = clusters.name(cluster);
     let (done, named) = (format!("{component} patched on {name}"), vec![(clusters, cluster)]);
-    consent.perform(session, Deed { edit, asked: Asked::Never, done, names: vec![name], named })
+    consent.perform(session, ChangeRequest { edit, confirm: Confirm::Never, done, names: vec![name], named })
 }

@@ -1,4 +1,4 @@
-//! `assign` and `unassign`: what clusters have.
+//! `assign` and `unassign`: the references of clusters to definitions.
 
 use std::process::ExitCode;
 
@@ -10,37 +10,38 @@ use serde_json::json;
 
 use crate::{
     completion,
-    consent::{Asked, Consent, Deed},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
     documents,
-    failure::{Failure, Outcome, Result},
+    failure::{CliError, CliErrorKind, Result},
     plan::counted,
     session::Session,
 };
 
-/// A patch of a cluster that refers to a definition. Where the cluster has it already, what it overrides stays.
-pub(crate) fn reference(ty: &TypeDescription, reference: Map) -> Map {
+/// A patch of a cluster that adds a reference to a definition. If the cluster has the reference, its overrides are
+/// kept.
+pub(crate) fn reference_patch(ty: &TypeDescription, reference: Map) -> Map {
     Map::from_iter([(ty.list.clone().unwrap_or_default(), json!([reference]))])
 }
 
-/// Gives a cluster a definition.
+/// The write that assigns a definition to a cluster.
 pub(crate) fn assignment(ty: &TypeDescription, id: &str, cluster: &str) -> BatchWrite {
-    let body = reference(ty, documents::with_id(id));
+    let body = reference_patch(ty, documents::with_id(id));
     BatchWrite::Patch { kind: model::ResourceType::CLUSTER.to_owned(), id: cluster.to_owned(), body }
 }
 
 #[derive(Args)]
-pub(crate) struct Assign {
-    /// Which
-    #[arg(add = completion::of(completion::ids))]
+pub(crate) struct AssignArgs {
+    /// Id of the document
+    #[arg(add = completion::completer(completion::ids))]
     id: String,
-    /// The cluster; may stand several times
-    #[arg(long, required = true, value_name = "CLUSTER", add = completion::of(completion::clusters))]
+    /// Cluster id; repeat the flag for several clusters
+    #[arg(long, required = true, value_name = "CLUSTER", add = completion::completer(completion::clusters))]
     cluster: Vec<String>,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Assign {
+impl AssignArgs {
     pub(crate) fn assign(&self, session: &Session, ty: &str) -> Result<ExitCode> {
         self.run(session, ty, "assigned to", assignment)
     }
@@ -52,14 +53,14 @@ impl Assign {
         })
     }
 
-    /// Where definition and clusters are there and something is not, it is the reference.
-    fn not_assigned(&self, failure: Failure, ty: &TypeDescription) -> Failure {
-        if !failure.is(Outcome::NotFound) || failure.is_explained() {
-            return failure;
+    /// A "not found" although the definition and the clusters exist is about the reference.
+    fn not_assigned(&self, error: CliError, ty: &TypeDescription) -> CliError {
+        if !error.is(CliErrorKind::NotFound) || error.has_hint() {
+            return error;
         }
         let clusters: Vec<_> = self.cluster.iter().map(|cluster| format!("cluster/{cluster}")).collect();
-        let message = format!("{} does not have {}", clusters.join(" or "), ty.name(&self.id));
-        Failure::new(Outcome::NotFound, message)
+        let message = format!("{} is not assigned to {}", ty.name(&self.id), clusters.join(" or "));
+        CliError::new(CliErrorKind::NotFound, message)
     }
 
     fn run(
@@ -69,20 +70,20 @@ impl Assign {
         verb: &str,
         write: impl Fn(&TypeDescription, &str, &str) -> BatchWrite,
     ) -> Result<ExitCode> {
-        let ty = session.definition(ty)?;
+        let ty = session.definition_type(ty)?;
         let writes = self.cluster.iter().map(|cluster| write(ty, &self.id, cluster));
         let edit = Edit::batch(writes.collect());
         let name = ty.name(&self.id);
-        let cluster = session.clusters()?;
+        let cluster = session.cluster_type()?;
         let clusters = match self.cluster.as_slice() {
             [only] => cluster.name(only),
             several => counted(several.len(), "cluster"),
         };
         let mut named = vec![(ty, self.id.as_str())];
         named.extend(self.cluster.iter().map(|id| (cluster, id.as_str())));
-        // The command says itself what goes.
-        let (asked, done) = (Asked::Never, format!("{name} {verb} {clusters}"));
-        let performed = self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named });
-        performed.map_err(|failure| self.not_assigned(failure, ty))
+        // The command names itself what it removes.
+        let (confirm, done) = (Confirm::Never, format!("{name} {verb} {clusters}"));
+        let performed = self.consent.perform(session, ChangeRequest { edit, confirm, done, names: vec![name], named });
+        performed.map_err(|error| self.not_assigned(error, ty))
     }
 }

@@ -1,4 +1,5 @@
-//! `render`: the manifests that a cluster makes of its inputs, by the program that makes them there.
+//! `render`: the manifests that a cluster creates from its inputs, rendered by the command line program of Flux
+//! Operator.
 
 use std::{
     io::{self, Write as _},
@@ -13,47 +14,49 @@ use serde_json::json;
 use crate::{
     commands::inputs::list,
     completion,
-    failure::{Failure, Result},
+    failure::{CliError, Result},
     output,
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct Render {
-    /// The cluster
-    #[arg(add = completion::of(completion::clusters))]
+pub(crate) struct RenderArgs {
+    /// Cluster id
+    #[arg(add = completion::completer(completion::clusters))]
     cluster: String,
-    /// Only this type
-    #[arg(value_name = "TYPE", add = completion::of(completion::types))]
+    /// Render only this resource type
+    #[arg(value_name = "TYPE", add = completion::completer(completion::types))]
     ty: Option<String>,
-    /// As it was at this revision
+    /// Render the inputs of this revision
     #[arg(long)]
     revision: Option<u64>,
-    /// The Flux Operator's command line tool
+    /// Path of the command line program of Flux Operator
     #[arg(long, value_name = "PROGRAM", default_value = "flux-operator")]
     flux_operator: String,
 }
 
-impl Render {
+impl RenderArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let clusters = session.clusters()?;
-        for ty in session.definitions(self.ty.as_deref())? {
+        let clusters = session.cluster_type()?;
+        for ty in session.definition_types(self.ty.as_deref())? {
             let Some(template) = &ty.template else {
                 let message = format!("the type {} has no template", ty.kind);
                 if self.ty.is_some() {
-                    return Err(Failure::failed(message).hint("a type says what its inputs become in x-flux.template"));
+                    return Err(
+                        CliError::failed(message).hint("the template of a type is x-flux.template in its type file")
+                    );
                 }
-                session.say(&message);
+                session.message(&message);
                 continue;
             };
             let answer = session.client.inputs(&self.cluster, ty, self.revision);
-            let answer = session.about(clusters, &self.cluster, answer)?;
-            // Flux Operator refuses to render nothing; a cluster that has nothing is no failure.
+            let answer = session.with_suggestion(clusters, &self.cluster, answer)?;
+            // Flux Operator refuses to render an empty list, but a cluster without inputs is not an error.
             let is_component = ty.kind == model::ResourceType::COMPONENT;
-            let renders = |input: &&Map| !is_component || input.get("enabled") != Some(&json!(false));
-            let rendered: Vec<_> = list(&answer).filter(renders).collect();
+            let is_rendered = |input: &&Map| !is_component || input.get("enabled") != Some(&json!(false));
+            let rendered: Vec<_> = list(&answer).filter(is_rendered).collect();
             if rendered.is_empty() {
-                session.say(&format!("{}: nothing to render", ty.path));
+                session.message(&format!("{}: nothing to render", ty.path));
                 continue;
             }
             output::print(&self.build(ty, template, &json!(rendered))?)?;
@@ -77,20 +80,20 @@ impl Render {
         let mut command = Command::new(&self.flux_operator);
         command.args(["build", "resourceset", "-f"]).arg(set.path()).arg("--inputs-from").arg(inputs.path());
         let output = command.output().map_err(|error| {
-            let message = format!("{} cannot be started: {error}", self.flux_operator);
-            Failure::failed(message).hint(
-                "render needs the Flux Operator's command line tool: \
-                 https://fluxcd.control-plane.io/operator/cli/, or say where it is with --flux-operator",
+            let message = format!("cannot start {}: {error}", self.flux_operator);
+            CliError::failed(message).hint(
+                "install the command line program of Flux Operator (https://fluxcd.control-plane.io/operator/cli/), \
+                 or give its path with --flux-operator",
             )
         })?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.lines().map(str::to_owned).collect();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let lines = stderr.lines().map(str::to_owned).collect();
             let message = format!("{} could not render {}", self.flux_operator, ty.path);
-            return Err(Failure::failed(message).details(said));
+            return Err(CliError::failed(message).details(lines));
         }
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // One stream of documents, whichever type they came from.
+        // The documents of all types form one YAML stream.
         Ok(if text.starts_with("---") { text } else { format!("---\n{text}") })
     }
 }

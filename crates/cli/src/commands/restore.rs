@@ -1,5 +1,4 @@
-//! `cluster restore` and `cluster purge`: what becomes of a decommissioned cluster; `cluster release-dns`: what becomes of a
-//! former DNS name.
+//! `cluster restore` and `cluster purge` for decommissioned clusters; `cluster release-dns` for former DNS names.
 
 use std::process::ExitCode;
 
@@ -8,69 +7,70 @@ use client::Edit;
 
 use crate::{
     completion,
-    consent::{Asked, Consent, Deed},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
     failure::Result,
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct Restore {
-    /// Which; flux-resourceset-cli cluster list --decommissioned lists them
-    #[arg(add = completion::of(completion::decommissioned))]
+pub(crate) struct RestoreArgs {
+    /// Id of the cluster; to list decommissioned clusters, run flux-resourceset-cli cluster list --decommissioned
+    #[arg(add = completion::completer(completion::decommissioned))]
     id: String,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Restore {
+impl RestoreArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        perform(session, &self.id, (Edit::restore(&self.id), Asked::Never), self.consent, "restored")
+        perform(session, &self.id, (Edit::restore(&self.id), Confirm::Never), self.consent, "restored")
     }
 }
 
 #[derive(Args)]
-pub(crate) struct Purge {
-    /// Which; flux-resourceset-cli cluster list --decommissioned lists them
-    #[arg(add = completion::of(completion::decommissioned))]
+pub(crate) struct PurgeArgs {
+    /// Id of the cluster; to list decommissioned clusters, run flux-resourceset-cli cluster list --decommissioned
+    #[arg(add = completion::completer(completion::decommissioned))]
     id: String,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Purge {
+impl PurgeArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        // Whoever still polls under a name that the cluster has released loses what only this cluster remembers.
-        perform(session, &self.id, (Edit::purge(&self.id), Asked::IfSomethingGoes), self.consent, "purged")
+        // The server also forgets the released DNS names of the cluster, so the plan counts as removed what was
+        // rendered under them.
+        perform(session, &self.id, (Edit::purge(&self.id), Confirm::OnLoss), self.consent, "purged")
     }
 }
 
 #[derive(Args)]
-pub(crate) struct ReleaseDns {
-    /// The cluster
-    #[arg(add = completion::of(completion::clusters))]
+pub(crate) struct ReleaseDnsArgs {
+    /// Cluster id
+    #[arg(add = completion::completer(completion::clusters))]
     id: String,
-    /// One of its former DNS names
+    /// Former DNS name of the cluster
     name: String,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl ReleaseDns {
+impl ReleaseDnsArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let done = format!("released {}", self.name);
-        perform(session, &self.id, (Edit::release_dns(&self.id, &self.name), Asked::Never), self.consent, &done)
+        perform(session, &self.id, (Edit::release_dns(&self.id, &self.name), Confirm::Never), self.consent, &done)
     }
 }
 
 fn perform(
     session: &Session,
     id: &str,
-    (edit, asked): (Edit, Asked),
-    consent: Consent,
+    (edit, confirm): (Edit, Confirm),
+    consent: ConsentArgs,
     verb: &str,
 ) -> Result<ExitCode> {
-    let name = session.clusters()?.name(id);
+    let name = session.cluster_type()?.name(id);
     let done = format!("{name} {verb}");
-    // The ids that could be meant are those of decommissioned clusters, which nobody lists here.
-    consent.perform(session, Deed { edit, asked, done, names: vec![name], named: Vec::new() })
+    // No suggestions: they would need the list of decommissioned clusters.
+    consent.perform(session, ChangeRequest { edit, confirm, done, names: vec![name], named: Vec::new() })
 }

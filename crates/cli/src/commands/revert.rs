@@ -1,4 +1,4 @@
-//! `revert`: a document says again what it said at a revision. That is a new change.
+//! `revert`: sets a document back to its content at an earlier revision, with a new change.
 
 use std::process::ExitCode;
 
@@ -8,40 +8,46 @@ use client::Edit;
 
 use crate::{
     completion,
-    consent::{Asked, Consent, Deed},
-    failure::{Failure, Result},
+    consent::{ChangeRequest, Confirm, ConsentArgs},
+    failure::{CliError, Result},
     session::Session,
 };
 
 #[derive(Args)]
-pub(crate) struct Revert {
-    /// Which
-    #[arg(add = completion::of(completion::ids))]
+pub(crate) struct RevertArgs {
+    /// Id of the document
+    #[arg(add = completion::completer(completion::ids))]
     id: String,
-    /// What it said then [default: before its last change]
+    /// Revision whose content is restored [default: the one before the last change of the document]
     #[arg(long, value_name = "REVISION")]
     to: Option<u64>,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Revert {
+impl RevertArgs {
     pub(crate) fn run(&self, session: &Session, ty: &str) -> Result<ExitCode> {
-        let ty = session.ty(ty)?;
-        let to = self.to.map_or_else(|| self.before(session, ty), Ok)?;
+        let ty = session.resource_type(ty)?;
+        let to = self.to.map_or_else(|| self.previous_revision(session, ty), Ok)?;
         let (edit, name) = (Edit::revert(ty, &self.id, to), ty.name(&self.id));
-        let done = format!("{name} says again what it said at revision {to}");
-        let (asked, named) = (Asked::IfSomethingGoes, vec![(ty, self.id.as_str())]);
-        self.consent.perform(session, Deed { edit, asked, done, names: vec![name], named })
+        let done = format!("{name} reverted to its content at revision {to}");
+        let (confirm, named) = (Confirm::OnLoss, vec![(ty, self.id.as_str())]);
+        self.consent.perform(session, ChangeRequest { edit, confirm, done, names: vec![name], named })
     }
 
-    /// The revision at which the document said what it said before its last change.
-    fn before(&self, session: &Session, ty: &TypeDescription) -> Result<u64> {
-        let history = session.about(ty, &self.id, session.client.history(ty, &self.id))?;
+    /// The revision of the document before its last change.
+    fn previous_revision(&self, session: &Session, ty: &TypeDescription) -> Result<u64> {
+        let history = session.with_suggestion(ty, &self.id, session.client.history(ty, &self.id))?;
         let before = history.get(1).filter(|entry| entry.op.as_deref() == Some("put"));
         before.map(|entry| entry.heading.revision.0).ok_or_else(|| {
-            let message = format!("before its last change, {}/{} was not there or not in force", ty.kind, self.id);
-            Failure::failed(message).hint("flux-resourceset-cli history lists its states; --to says which is meant")
+            let message = format!(
+                "{}/{} has no content before its last change: it did not exist, or was decommissioned",
+                ty.kind, self.id
+            );
+            CliError::failed(message).hint(format!(
+                "select a revision with --to; to list them, run flux-resourceset-cli history {} {}",
+                ty.kind, self.id
+            ))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `status`, `problems` and `types`: the server itself.
+//! `status` and `problems`: the state of the server.
 
 use std::process::ExitCode;
 
@@ -6,35 +6,35 @@ use api::{ChangeLogStatus, DocumentProblem, ProblemCounts};
 use clap::Args;
 use serde_json::json;
 
-use crate::{failure::Result, output::Shown, session::Session, table::Table};
+use crate::{failure::Result, output::CommandOutput, session::Session, table::TextTable};
 
 #[derive(Args)]
-pub(crate) struct Status {
-    /// Show it again whenever it changes
+pub(crate) struct StatusArgs {
+    /// Show the status again whenever it changes, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl Status {
+impl StatusArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        session.present(self.watch, || {
+        session.show_or_watch(self.watch, || {
             let ready = session.client.ready()?;
             let age = format!("{:.1} s", ready.age_seconds);
             let store = match ready.store {
-                ChangeLogStatus::Diverged => "diverged: flux-resourceset-cli store says more".to_owned(),
+                ChangeLogStatus::Diverged => "diverged; for details, run flux-resourceset-cli store".to_owned(),
                 status => status.to_string(),
             };
-            let mut told = vec![
+            let mut facts = vec![
                 ("server", session.client.url().to_owned()),
-                ("chosen by", session.origin.clone()),
+                ("selected by", session.origin.clone()),
                 ("version", ready.version.clone()),
                 ("revision", ready.revision.to_string()),
-                ("age of the picture", age),
+                ("snapshot age", age),
                 ("store", store),
             ];
-            // Problems need a good token; without one, the rest is still worth telling.
+            // Problems need a valid token. Without one, the rest is still shown.
             let problems = session.client.problem_counts();
-            told.push(match &problems {
+            facts.push(match &problems {
                 Ok(counts) => ("problems", by_rule(counts)),
                 Err(error) => ("problems", format!("unknown: {error}")),
             });
@@ -44,12 +44,16 @@ impl Status {
                 "problems": problems.as_ref().ok().map(|counts| counts.total),
                 "problems_by_rule": problems.as_ref().ok().map(|counts| &counts.rules)
             });
-            Ok(Shown { value, names: vec![session.client.url().to_owned()], table: Table::default().facts(&told) })
+            Ok(CommandOutput {
+                value,
+                names: vec![session.client.url().to_owned()],
+                table: TextTable::default().facts(&facts),
+            })
         })
     }
 }
 
-/// How many problems there are and, if there are any, of which rules.
+/// The number of problems, in total and by rule.
 fn by_rule(counts: &ProblemCounts) -> String {
     let rules = counts.rules.iter().filter(|(_, count)| **count > 0);
     let rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
@@ -57,44 +61,44 @@ fn by_rule(counts: &ProblemCounts) -> String {
 }
 
 #[derive(Args)]
-pub(crate) struct Problems {
-    /// Only problems of this rule, such as missing-definition
+pub(crate) struct ProblemsArgs {
+    /// Show only violations of this rule, such as missing-definition
     #[arg(long)]
     rule: Option<String>,
-    /// Only problems of documents of this type
+    /// Show only problems of documents of this type
     #[arg(long)]
     kind: Option<String>,
-    /// Only problems of documents of this id
+    /// Show only problems of documents with this id
     #[arg(long)]
     id: Option<String>,
-    /// The first so many; all of them, if it is not given
+    /// Maximum number of problems [default: all]
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Show them again whenever they change
+    /// Show the problems again whenever they change, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-impl Problems {
+impl ProblemsArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let filters = [("rule", &self.rule), ("kind", &self.kind), ("id", &self.id)];
         let filters = filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
         let filters: Vec<_> = filters.collect();
-        session.present(self.watch, || {
+        session.show_or_watch(self.watch, || {
             let (problems, total) = session.client.problems(&filters, self.limit)?;
-            let column = |of: fn(&DocumentProblem) -> String| problems.iter().map(of).collect::<Vec<_>>();
+            let column = |cell: fn(&DocumentProblem) -> String| problems.iter().map(cell).collect::<Vec<_>>();
             let names = column(|problem| format!("{}/{}", problem.kind, problem.id));
             let table = if total == 0 {
-                Table::default().note("There are no problems.")
+                TextTable::default().note("There are no problems.")
             } else {
-                let table = Table::default()
+                let table = TextTable::default()
                     .key("DOCUMENT", names.clone())
                     .column("RULE", column(|problem| problem.rule.to_string()))
                     .column("PLACE", column(|problem| problem.pointer.clone()))
                     .column("PROBLEM", column(|problem| problem.message.clone()));
                 if problems.len() < total { table.note(format!("{} of {total}", problems.len())) } else { table }
             };
-            Ok(Shown { value: serde_json::to_value(&problems)?, names, table })
+            Ok(CommandOutput { value: serde_json::to_value(&problems)?, names, table })
         })
     }
 }

@@ -1,8 +1,8 @@
-//! `store`: what is served, and what the log says. `store accept`: the log is followed, though it does not continue what
-//! is served, as after a failover that lost commits, or over a backup that was put back.
+//! `store`: compares the served snapshot with the change log. `store accept`: makes the servers follow a change log
+//! that diverged from the served snapshot, as after a failover that lost commits, or after a restored backup.
 //!
-//! Servers hold on to what they serve, so that no cluster loses anything by accident. So this is agreed to by a person
-//! who has seen what clusters would lose.
+//! Servers keep the served snapshot, so that no cluster loses inputs by accident. So an operator confirms the
+//! acceptance after checking which inputs clusters would lose.
 
 use std::process::ExitCode;
 
@@ -12,122 +12,137 @@ use client::Edit;
 use model::{Digest, Point};
 
 use crate::{
-    consent::{Asked, Consent},
-    failure::{Failure, Outcome, Result},
-    output::{GOOD, Shown},
+    consent::{Confirm, ConsentArgs},
+    failure::{CliError, CliErrorKind, Result},
+    output::{CommandOutput, GOOD},
     session::Session,
-    table::Table,
+    table::TextTable,
 };
 
 #[derive(Args)]
-pub(crate) struct Store {
+pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    deed: Option<Deed>,
+    command: Option<StoreCommand>,
 }
 
 #[derive(Subcommand)]
-enum Deed {
-    /// Follow the log, though it does not continue what is served; all servers do that serve the same
-    Accept(Accept),
+enum StoreCommand {
+    /// Follow a change log that diverged from the served snapshot; applies to all servers with the same snapshot
+    Accept(AcceptLogArgs),
 }
 
 #[derive(Args)]
-struct Accept {
-    /// The digest of what another server serves that takes no word itself, since it only answers polls
+struct AcceptLogArgs {
+    /// Digest of the snapshot of a read-only server, which cannot accept itself (picture.digest in store -o json)
     #[arg(long, value_name = "DIGEST")]
     served: Option<Digest>,
     #[command(flatten)]
-    consent: Consent,
+    consent: ConsentArgs,
 }
 
-impl Store {
+impl StoreArgs {
     pub(crate) fn writes(&self) -> bool {
-        self.deed.is_some()
+        self.command.is_some()
     }
 
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        match &self.deed {
-            Some(Deed::Accept(Accept { served, consent })) => accept(session, served.as_ref(), *consent),
-            None => session.present(false, || shown(&session.client.store()?)),
+        match &self.command {
+            Some(StoreCommand::Accept(AcceptLogArgs { served, consent })) => accept(session, served.as_ref(), *consent),
+            None => session.show_or_watch(false, || command_output(&session.client.store()?)),
         }
     }
 }
 
-fn accept(session: &Session, served: Option<&Digest>, consent: Consent) -> Result<ExitCode> {
-    // A server that only answers polls says how to get one that takes a word.
+fn accept(session: &Session, served: Option<&Digest>, consent: ConsentArgs) -> Result<ExitCode> {
+    // A read-only server returns an error here that names the required API mode.
     session.types()?;
-    let made = consent.carry_out_anew(session, || {
-        let (log, told) = apart(&session.client.store()?, served)?;
-        session.say(&told);
-        Ok((Edit::accept_log(&log.digest, served), Asked::Regardless))
+    let change = consent.confirm_and_retry(session, || {
+        let (log, message) = diverged_log(&session.client.store()?, served)?;
+        session.message(&message);
+        Ok((Edit::accept_log(&log.digest, served), Confirm::Always))
     })?;
-    if let Some(made) = made {
-        let done = format!("the log is accepted, and followed from here (revision {})", made.revision);
-        session.out.done(&done, &[made.revision.to_string()], &made.body)?;
+    if let Some(change) = change {
+        let done = format!("the change log is accepted and followed (revision {})", change.revision);
+        session.out.report_done(&done, &[change.revision.to_string()], &change.body)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The log, and how far it is from what is served; refused where that is no matter of a word.
-fn apart(store: &StoreState, served: Option<&Digest>) -> Result<(Point, String)> {
-    let refused = |why: &str| Failure::new(Outcome::Conflict, format!("{why}: there is nothing to accept"));
-    let here = store.picture.revision;
+/// The head of the diverged change log, and a message about it; an error if there is nothing to accept.
+fn diverged_log(store: &StoreState, served: Option<&Digest>) -> Result<(Point, String)> {
+    let refused = |why: &str| CliError::new(CliErrorKind::Conflict, format!("nothing to accept: {why}"));
+    let served_revision = store.picture.revision;
     match (store.status, &store.log, served) {
         (ChangeLogStatus::Diverged, Some(log), _) if log.store != store.picture.store => {
-            Ok((*log, format!("revision {here} is served, and the log is that of another fleet")))
+            let message = format!(
+                "the server serves revision {served_revision}; the store contains the change log of another fleet"
+            );
+            Ok((*log, message))
         }
         (ChangeLogStatus::Diverged, Some(log), _) => {
-            let at = log.revision;
-            Ok((
-                *log,
-                format!("revision {here} is served, and the log, which does not continue it, is at revision {at}"),
-            ))
-        }
-        (ChangeLogStatus::Following, Some(log), Some(served)) => {
-            let told = format!(
-                "the log is at revision {}; what is lost by the server at {served} is not known here",
+            let message = format!(
+                "the server serves revision {served_revision}; the change log diverged from it and is at revision {}",
                 log.revision
             );
-            Ok((*log, told))
+            Ok((*log, message))
         }
-        (ChangeLogStatus::Following, ..) => Err(refused("this server follows the log").hint(
-            "if another server says that it has diverged, ask that one (--api-url), or tell by --served what it serves",
+        (ChangeLogStatus::Following, Some(log), Some(served)) => {
+            let message = format!(
+                "the change log is at revision {}; this server does not know which inputs the clusters of the server \
+                 with snapshot {served} would lose",
+                log.revision
+            );
+            Ok((*log, message))
+        }
+        (ChangeLogStatus::Following, ..) => Err(refused("this server follows the change log").hint(
+            "if another server has diverged, run the command on that server (--api-url), \
+             or give the digest of its snapshot with --served",
         )),
-        _ => Err(refused("this server cannot read the log at the moment").hint("flux-resourceset-cli store says more")),
+        _ => {
+            Err(refused("this server cannot read the change log now")
+                .hint("for details, run flux-resourceset-cli store"))
+        }
     }
 }
 
-fn shown(store: &StoreState) -> Result<Shown> {
+fn command_output(store: &StoreState) -> Result<CommandOutput> {
     let log = store.log.map_or_else(|| "cannot be read".to_owned(), |log| log.to_string());
-    let told = [
+    let facts = [
         ("status", store.status.to_string()),
-        ("age of the picture", format!("{:.1} s", store.age_seconds)),
-        ("served", store.picture.to_string()),
-        ("log", log),
+        ("snapshot age", format!("{:.1} s", store.age_seconds)),
+        ("served snapshot", store.picture.to_string()),
+        ("change log", log),
     ];
-    let table = advice(store).into_iter().fold(Table::default().facts(&told), Table::note);
-    Ok(Shown { value: serde_json::to_value(store)?, names: vec![store.status.to_string()], table })
+    let table = advice(store).into_iter().fold(TextTable::default().facts(&facts), TextTable::note);
+    Ok(CommandOutput { value: serde_json::to_value(store)?, names: vec![store.status.to_string()], table })
 }
 
-/// What a person has to know and to do, if there is anything.
+/// What the operator has to know and to do about the status.
 fn advice(store: &StoreState) -> Vec<String> {
     let served = store.picture.revision;
+    let unchanged = format!("Clusters still get revision {served}. Changes are refused.");
     let hint = |text: &str| format!("{GOOD}hint:{GOOD:#} {text}");
     match (store.status, &store.log) {
         (ChangeLogStatus::Diverged, Some(log)) if log.store != store.picture.store => vec![
-            format!("The log is that of another fleet. Clusters still get revision {served}. No change is taken."),
-            hint("put a backup back: flux-resourceset restore --replace FILE, with the DATABASE_URL of the servers"),
+            format!("The store contains the change log of another fleet. {unchanged}"),
+            hint(
+                "to restore a backup of this fleet, run flux-resourceset restore --replace FILE \
+                 with the DATABASE_URL of the servers",
+            ),
         ],
         (ChangeLogStatus::Diverged, log) => {
-            let at = log.map_or_else(String::new, |log| format!(", at revision {},", log.revision));
+            let head = log.map_or_else(String::new, |log| format!(" and is at revision {}", log.revision));
             vec![
-                format!("The log{at} does not continue what is served."),
-                format!("Clusters still get revision {served}. No change is taken."),
-                hint("flux-resourceset-cli store accept shows what clusters would lose, asks, and follows the log"),
+                format!("The change log diverged from the served snapshot{head}."),
+                unchanged,
+                hint(
+                    "to follow the change log, run flux-resourceset-cli store accept; \
+                     it first shows which inputs clusters would lose, and asks",
+                ),
             ]
         }
         (ChangeLogStatus::Unavailable, _) => {
-            vec![format!("The log cannot be read. Clusters still get revision {served}.")]
+            vec![format!("The change log cannot be read. Clusters still get revision {served}.")]
         }
         _ => Vec::new(),
     }

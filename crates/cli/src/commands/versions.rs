@@ -1,4 +1,4 @@
-//! `fleet versions`: which clusters run what of a component.
+//! `fleet versions`: the versions of a component, and the clusters that run each of them.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -8,91 +8,102 @@ use model::{Map, Value};
 use serde_json::json;
 
 use crate::{
-    completion, documents, failure::Result, output::Shown, plan::shortened, selector::Selector, session::Session,
-    table::Table, tag::Tag,
+    completion, documents, failure::Result, output::CommandOutput, plan::shortened, selector::Selector,
+    session::Session, table::TextTable, tag::VersionTag,
 };
 
 #[derive(Args)]
-pub(crate) struct Versions {
-    /// The component
-    #[arg(add = completion::of(completion::components))]
+pub(crate) struct VersionsArgs {
+    /// Component id
+    #[arg(add = completion::completer(completion::components))]
     component: String,
-    /// Only clusters for which all of this holds
+    /// Show only clusters that match all fields and labels, such as environment=dev,region=eu
     #[arg(short = 'l', long, value_name = "KEY=VALUE,…")]
     selector: Option<Selector>,
-    /// Show it again whenever it changes
+    /// Show the versions again whenever they change, until interrupted
     #[arg(short, long)]
     watch: bool,
 }
 
-/// A cluster's id and environment.
-type Cluster = (String, String);
+/// The id and environment of a cluster.
+type ClusterWithEnvironment = (String, String);
 
-/// A cell of the table.
-type Cell<'a> = &'a dyn Fn(&Running, &[Cluster]) -> String;
+/// Formats a cell of the table.
+type CellFormatter<'a> = &'a dyn Fn(&RunningVersion, &[ClusterWithEnvironment]) -> String;
 
-/// What clusters run: tag, version and path, and whether it is enabled.
+/// A version that clusters run: tag, chart version and path, and whether the component is enabled.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Running {
-    tag: Tag,
-    version: Tag,
+struct RunningVersion {
+    tag: VersionTag,
+    version: VersionTag,
     path: String,
     enabled: bool,
     overridden: bool,
 }
 
-impl Versions {
+impl VersionsArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
-        let (ty, clusters) = (session.definition("platform_component")?, session.clusters()?);
+        let (ty, clusters) = (session.definition_type("platform_component")?, session.cluster_type()?);
         let list = ty.list.clone().unwrap_or_default();
-        session.present(self.watch, || {
-            let catalogue = session.about(ty, &self.component, session.client.get(ty, &self.component, None))?.body;
+        session.show_or_watch(self.watch, || {
+            let catalogue =
+                session.with_suggestion(ty, &self.component, session.client.get(ty, &self.component, None))?.body;
             let mut filters = self.selector.as_ref().map(|selector| selector.query(clusters)).unwrap_or_default();
             filters.push((list.clone(), self.component.clone()));
-            let mut running: BTreeMap<Running, Vec<Cluster>> = BTreeMap::new();
+            let mut running: BTreeMap<RunningVersion, Vec<ClusterWithEnvironment>> = BTreeMap::new();
             for cluster in session.client.list(clusters, &filters)? {
                 let references = cluster.get(&list).and_then(Value::as_array).into_iter().flatten();
                 for reference in references.filter(|reference| reference["id"] == self.component.as_str()) {
                     let environment = cluster.get("environment").and_then(Value::as_str).unwrap_or_default().to_owned();
-                    let entry = running.entry(runs(ty, &catalogue, reference)).or_default();
+                    let entry = running.entry(running_version(ty, &catalogue, reference)).or_default();
                     entry.push((documents::id(&cluster).to_owned(), environment));
                 }
             }
-            Ok(shown(&running))
+            Ok(command_output(&running))
         })
     }
 }
 
-/// What a reference makes of the catalogue's entry.
-fn runs(ty: &TypeDescription, catalogue: &Map, reference: &Value) -> Running {
+/// The version that results from the catalogue and the overrides of a reference.
+fn running_version(ty: &TypeDescription, catalogue: &Map, reference: &Value) -> RunningVersion {
     let text = |field: &str| {
         let default = || ty.field(field).and_then(|schema| schema.get("default"));
-        let said = Some(&reference[field]).filter(|value| !value.is_null());
-        said.or_else(|| catalogue.get(field)).or_else(default).and_then(Value::as_str).unwrap_or_default().to_owned()
+        let overridden = Some(&reference[field]).filter(|value| !value.is_null());
+        overridden
+            .or_else(|| catalogue.get(field))
+            .or_else(default)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
-    Running {
-        tag: Tag::new(text("oci_tag")),
-        version: Tag::new(text("component_version")),
+    RunningVersion {
+        tag: VersionTag::new(text("oci_tag")),
+        version: VersionTag::new(text("component_version")),
         path: text("component_path"),
         enabled: reference["enabled"] != false,
         overridden: ["oci_tag", "component_path"].iter().any(|field| !reference[*field].is_null()),
     }
 }
 
-fn shown(running: &BTreeMap<Running, Vec<Cluster>>) -> Shown {
+fn command_output(running: &BTreeMap<RunningVersion, Vec<ClusterWithEnvironment>>) -> CommandOutput {
     if running.is_empty() {
-        return Shown { value: json!([]), names: Vec::new(), table: Table::default().note("No cluster has it.") };
+        return CommandOutput {
+            value: json!([]),
+            names: Vec::new(),
+            table: TextTable::default().note("No cluster has this component."),
+        };
     }
-    let column = |of: Cell<'_>| running.iter().map(|(running, clusters)| of(running, clusters)).collect::<Vec<_>>();
-    let environments = |clusters: &[Cluster]| {
+    let column =
+        |cell: CellFormatter<'_>| running.iter().map(|(running, clusters)| cell(running, clusters)).collect::<Vec<_>>();
+    let environments = |clusters: &[ClusterWithEnvironment]| {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (_, environment) in clusters {
             *counts.entry(environment).or_default() += 1;
         }
         counts.iter().map(|(environment, count)| format!("{environment}:{count}")).collect::<Vec<_>>().join(" ")
     };
-    let ids = |clusters: &[Cluster]| clusters.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
-    let table = Table::default()
+    let ids = |clusters: &[ClusterWithEnvironment]| clusters.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+    let table = TextTable::default()
         .key("TAG", column(&|running, _| running.tag.to_string()))
         .column("VERSION", column(&|running, _| running.version.to_string()))
         .column("PATH", column(&|running, _| running.path.clone()))
@@ -117,5 +128,5 @@ fn shown(running: &BTreeMap<Running, Vec<Cluster>>) -> Shown {
         })
     });
     let names = running.values().flatten().map(|(id, _)| format!("cluster/{id}")).collect();
-    Shown { value: value.collect(), names, table }
+    CommandOutput { value: value.collect(), names, table }
 }

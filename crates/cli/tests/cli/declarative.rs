@@ -1,4 +1,4 @@
-//! apply, diff, export.
+//! `apply`, `diff` and `export`.
 
 use std::{fs, path::Path};
 
@@ -6,9 +6,9 @@ use insta::assert_snapshot;
 use model::Value;
 use serde_json::json;
 
-use crate::stage::{Stage, settled};
+use crate::environment::{TestEnvironment, with_stable_values};
 
-/// A fleet of 1,000 clusters and what they refer to.
+/// A fleet of 1,000 clusters and their definitions.
 fn large() -> Value {
     let ids = |what: &str, count: usize| (0..count).map(|at| json!({"id": format!("{what}-{at}")})).collect::<Vec<_>>();
     let clusters: Vec<_> = (0..1_000)
@@ -31,44 +31,49 @@ fn large() -> Value {
 }
 
 #[test]
-fn a_thousand_clusters_go_from_one_server_to_an_empty_one_as_one_change() {
-    let (from, to) = (Stage::seeded(&large()), Stage::blank());
+fn a_thousand_clusters_are_copied_to_an_empty_server_in_one_change() {
+    let (from, to) = (TestEnvironment::with_seed(&large()), TestEnvironment::empty());
     let tree = from.home().join("fleet").display().to_string();
-    let exported = from.run(&["export", "--output-dir", &tree]).good();
+    let exported = from.run(&["export", "--output-dir", &tree]).success();
     assert_eq!(exported.err, "exported 1010 documents of revision 1\n");
 
     assert_eq!(to.revision(), 0);
-    let applied = to.run(&["apply", "-f", &tree]).good();
+    let applied = to.run(&["apply", "-f", &tree]).success();
     assert_eq!(applied.json()["documents"].as_array().map(Vec::len), Some(1013), "and the three types");
-    assert!(applied.err.contains("1010 to write, 0 as they are"), "{}", applied.err);
+    assert!(applied.err.contains("1010 to write, 0 unchanged"), "{}", applied.err);
     assert_eq!(to.revision(), 1, "it is one change");
 
     let diff = to.run(&["diff", "-f", &tree]);
-    assert_eq!((diff.code, diff.out.as_str(), diff.err.as_str()), (0, "", ""), "nothing differs, nothing is said");
-    to.run(&["apply", "-f", &tree]).good();
-    assert_eq!(to.revision(), 1, "applying what is there is no change");
-    let everything = |stage: &Stage| ["clusters", "namespaces", "components"].map(|ty| stage.run(&["list", ty]).out);
+    assert_eq!(
+        (diff.code, diff.out.as_str(), diff.err.as_str()),
+        (0, "", ""),
+        "without differences, nothing is printed"
+    );
+    to.run(&["apply", "-f", &tree]).success();
+    assert_eq!(to.revision(), 1, "applying an unchanged fleet makes no change");
+    let everything =
+        |env: &TestEnvironment| ["clusters", "namespaces", "components"].map(|ty| env.run(&["list", ty]).out);
     assert_eq!(everything(&from), everything(&to));
 }
 
 #[test]
-fn an_export_is_one_file_a_document_and_the_same_every_time() {
-    let stage = Stage::demo();
-    stage.run(&["create", "rolebinding", "team:Admins", "--field", "role=view"]).good();
-    let tree = stage.home().join("fleet");
-    let export = || stage.run(&["export", "--output-dir", "fleet", "--prune"]).good();
+fn an_export_writes_one_file_per_document_and_is_reproducible() {
+    let env = TestEnvironment::demo();
+    env.run(&["create", "rolebinding", "team:Admins", "--field", "role=view"]).success();
+    let tree = env.home().join("fleet");
+    let export = || env.run(&["export", "--output-dir", "fleet", "--prune"]).success();
     export();
     let read = |path: &str| fs::read_to_string(tree.join(path)).unwrap();
     assert_snapshot!("exported-cluster", read("clusters/demo-cluster-01.yaml"));
     assert_snapshot!("exported-names", names(&tree).join("\n"));
     let before = fs::metadata(tree.join("namespaces/podinfo.yaml")).unwrap().modified().unwrap();
-    stage.run(&["delete", "rolebinding", "team:Admins"]).good();
+    env.run(&["delete", "rolebinding", "team:Admins"]).success();
     let again = export();
-    assert!(again.err.contains("removed: fleet/rolebindings/team%3A%41dmins.yaml"), "{}", again.err);
+    assert!(again.err.contains("deleted: fleet/rolebindings/team%3A%41dmins.yaml"), "{}", again.err);
     assert_eq!(names(&tree).len(), 9);
     assert_eq!(fs::metadata(tree.join("namespaces/podinfo.yaml")).unwrap().modified().unwrap(), before);
-    let printed = stage.run(&["export", "namespaces"]).good();
-    assert_eq!(stage.feed(&["diff", "-f", "-"], &printed.out).code, 0);
+    let printed = env.run(&["export", "namespaces"]).success();
+    assert_eq!(env.run_with_input(&["diff", "-f", "-"], &printed.out).code, 0);
 }
 
 fn names(tree: &Path) -> Vec<String> {
@@ -83,220 +88,224 @@ fn names(tree: &Path) -> Vec<String> {
 }
 
 #[test]
-fn yaml_json_many_documents_and_seeds_are_understood() {
-    let stage = Stage::blank();
+fn apply_reads_yaml_json_lists_and_seeds() {
+    let env = TestEnvironment::empty();
     let yaml = "kind: namespace\nid: a\n---\nkind: namespaces\n_id: b\nlabels: {team: b}\n---\n";
-    stage.feed(&["apply", "-f", "-"], yaml).good();
+    env.run_with_input(&["apply", "-f", "-"], yaml).success();
     let list = r#"[{"kind": "namespace", "id": "c"}] {"kind": "rolebinding", "id": "d", "role": "view"}"#;
-    stage.feed(&["apply", "-f", "-"], list).good();
+    env.run_with_input(&["apply", "-f", "-"], list).success();
     let seed = harness::repository("data/seed.json").display().to_string();
-    let folder = stage.file("folder/deeper/e.yml", "kind: namespace\nid: e\n");
-    stage.file("folder/.hidden.yaml", "not: {read");
-    stage.file("folder/notes.txt", "not read");
+    let folder = env.file("folder/deeper/e.yml", "kind: namespace\nid: e\n");
+    env.file("folder/.hidden.yaml", "not: {read");
+    env.file("folder/notes.txt", "not read");
     let folder = Path::new(&folder).parent().unwrap().parent().unwrap().display().to_string();
-    stage.run(&["apply", "-f", &seed, "-f", &folder]).good();
-    assert_eq!(stage.revision(), 3);
-    let names = stage.run(&["list", "namespaces", "-o", "name"]).out;
+    env.run(&["apply", "-f", &seed, "-f", &folder]).success();
+    assert_eq!(env.revision(), 3);
+    let names = env.run(&["list", "namespaces", "-o", "name"]).out;
     let expected = ["a", "b", "c", "cert-manager", "e", "podinfo", "traefik"];
     assert_eq!(names, expected.map(|name| format!("namespace/{name}\n")).concat());
 }
 
 #[test]
 fn a_diff_shows_what_apply_would_do() {
-    let stage = Stage::demo();
-    stage.run(&["export", "--output-dir", "fleet"]).good();
-    let cluster = stage.home().join("fleet/clusters/demo-cluster-01.yaml");
+    let env = TestEnvironment::demo();
+    env.run(&["export", "--output-dir", "fleet"]).success();
+    let cluster = env.home().join("fleet/clusters/demo-cluster-01.yaml");
     let text = fs::read_to_string(&cluster).unwrap();
-    // The order of members says nothing.
+    // A different order of members is no difference.
     let (first, rest) = text.split_once("environment: dev\n").unwrap();
     fs::write(&cluster, format!("{first}{rest}environment: qa\n")).unwrap();
-    stage.file("fleet/namespaces/new.yaml", "kind: namespace\nid: new\nlabels: {team: new}\n");
-    let diff = stage.run(&["diff", "-f", "fleet"]);
+    env.file("fleet/namespaces/new.yaml", "kind: namespace\nid: new\nlabels: {team: new}\n");
+    let diff = env.run(&["diff", "-f", "fleet"]);
     assert_eq!((diff.code, diff.err.as_str()), (1, ""));
     assert_snapshot!("diff", diff.out);
-    let plan = stage.run(&["apply", "-f", "fleet", "--dry-run", "-o", "table"]).good();
+    let plan = env.run(&["apply", "-f", "fleet", "--dry-run", "-o", "table"]).success();
     assert_snapshot!("apply-dry-run", format!("{}{}", plan.err, plan.out));
-    assert_eq!(stage.revision(), 1, "neither changes anything");
-    assert_snapshot!("apply", stage.run(&["apply", "-f", "fleet", "-o", "table"]).good().out);
-    assert_eq!(stage.run(&["diff", "-f", "fleet"]).code, 0);
+    assert_eq!(env.revision(), 1, "neither changes anything");
+    assert_snapshot!("apply", env.run(&["apply", "-f", "fleet", "-o", "table"]).success().out);
+    assert_eq!(env.run(&["diff", "-f", "fleet"]).code, 0);
 }
 
 #[test]
-fn what_apply_takes_from_a_cluster_needs_a_yes() {
-    let stage = Stage::demo();
-    stage.run(&["export", "--output-dir", "fleet"]).good();
-    let path = stage.home().join("fleet/clusters/demo-cluster-01.yaml");
+fn apply_asks_before_a_cluster_loses_inputs() {
+    let env = TestEnvironment::demo();
+    env.run(&["export", "--output-dir", "fleet"]).success();
+    let path = env.home().join("fleet/clusters/demo-cluster-01.yaml");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("  - id: dev-readers\n", "")).unwrap();
-    let refused = stage.run(&["apply", "-f", "fleet"]);
+    let refused = env.run(&["apply", "-f", "fleet"]);
     assert_eq!((refused.code, refused.out.as_str()), (1, ""));
-    assert_snapshot!("apply-needs-a-yes", refused.err);
-    assert_eq!(stage.revision(), 1);
-    stage.run(&["apply", "-f", "fleet", "--yes"]).good();
-    assert_eq!(stage.revision(), 2);
+    assert_snapshot!("apply-needs-confirmation", refused.err);
+    assert_eq!(env.revision(), 1);
+    env.run(&["apply", "-f", "fleet", "--yes"]).success();
+    assert_eq!(env.revision(), 2);
 }
 
 #[test]
-fn pruning_is_by_selector_and_is_shown_first() {
-    let stage = Stage::demo();
+fn pruning_needs_a_selector_and_confirmation() {
+    let env = TestEnvironment::demo();
     let ours = "kind: namespace\nid: a\nlabels: {team: web}\n---\nkind: namespace\nid: b\nlabels: {team: web}\n";
-    stage.feed(&["apply", "-f", "-"], ours).good();
+    env.run_with_input(&["apply", "-f", "-"], ours).success();
     let less = ours.split("---").next().unwrap();
-    stage.feed(&["apply", "-f", "-"], less).good();
-    assert_eq!(stage.revision(), 2, "what no file names is left alone");
+    env.run_with_input(&["apply", "-f", "-"], less).success();
+    assert_eq!(env.revision(), 2, "documents without a file are not touched");
     let prune = ["apply", "-f", "-", "--prune", "--selector", "team=web"];
-    let refused = stage.feed(&prune, less);
+    let refused = env.run_with_input(&prune, less);
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("namespace is removed: b"), "{}", refused.err);
-    let diff = stage.feed(&["diff", "-f", "-", "--prune", "--selector", "team=web"], less);
+    let diff = env.run_with_input(&["diff", "-f", "-", "--prune", "--selector", "team=web"], less);
     assert!(diff.code == 1 && diff.out.contains("+++ /dev/null"), "{diff:?}");
-    stage.feed(&[&prune[..], &["--yes"]].concat(), less).good();
-    let names = stage.run(&["list", "namespace", "-o", "name"]).out;
+    env.run_with_input(&[&prune[..], &["--yes"]].concat(), less).success();
+    let names = env.run(&["list", "namespace", "-o", "name"]).out;
     assert_eq!(names, "namespace/a\nnamespace/cert-manager\nnamespace/podinfo\nnamespace/traefik\n");
-    assert_eq!(stage.feed(&["apply", "-f", "-", "--prune"], less).code, 2, "everything is never pruned");
-    stage.file("emptied/a.YAML", "# nothing\n");
-    stage.file("emptied/b.yaml", less);
-    let emptied = stage.run(&["apply", "-f", "emptied", "--prune", "--selector", "team=web", "--yes"]);
-    assert!(emptied.code == 1 && emptied.err.contains("emptied/a.YAML: there is no document in it"), "{emptied:?}");
-    let nothing = stage.feed(&["apply", "-f", "-", "--prune", "--selector", "team=web", "--yes"], "");
-    assert_eq!((nothing.code, stage.revision()), (1, 3), "an empty file prunes nothing");
+    assert_eq!(
+        env.run_with_input(&["apply", "-f", "-", "--prune"], less).code,
+        2,
+        "--prune without a selector is refused"
+    );
+    env.file("emptied/a.YAML", "# nothing\n");
+    env.file("emptied/b.yaml", less);
+    let emptied = env.run(&["apply", "-f", "emptied", "--prune", "--selector", "team=web", "--yes"]);
+    assert!(emptied.code == 1 && emptied.err.contains("emptied/a.YAML: the file contains no document"), "{emptied:?}");
+    let nothing = env.run_with_input(&["apply", "-f", "-", "--prune", "--selector", "team=web", "--yes"], "");
+    assert_eq!((nothing.code, env.revision()), (1, 3), "an empty file prunes nothing");
 }
 
 #[test]
-fn every_broken_rule_is_told_with_its_file_and_line() {
-    let stage = Stage::demo();
-    stage.file("bad/a.yaml", "kind: namespace\nid: a\nlabels:\n  \"a b\": c\n---\nkind: namespace\nid: B\n");
-    stage.file(
+fn every_broken_rule_is_reported_with_file_and_line() {
+    let env = TestEnvironment::demo();
+    env.file("bad/a.yaml", "kind: namespace\nid: a\nlabels:\n  \"a b\": c\n---\nkind: namespace\nid: B\n");
+    env.file(
         "bad/b.json",
         r#"{"kind": "cluster", "id": "c", "cluster_name": "c", "cluster_dns": "x_y", "environment": "dev"}"#,
     );
-    let refused = stage.run(&["apply", "-f", "bad"]);
+    let refused = env.run(&["apply", "-f", "bad"]);
     assert_eq!(refused.code, 1);
     assert_snapshot!("broken-rules", refused.err);
-    stage.file("worse/a.yaml", "id: a\n---\nkind: gadget\nid: b\n---\nkind: namespace\n---\nkind: namespace\nid: c\n");
-    stage.file("worse/b.yaml", "kind: namespace\nid: c\n---\n- 7\n");
-    stage.file("worse/c.yaml", "a: [\n");
-    let refused = stage.run(&["apply", "-f", "worse"]);
+    env.file("worse/a.yaml", "id: a\n---\nkind: gadget\nid: b\n---\nkind: namespace\n---\nkind: namespace\nid: c\n");
+    env.file("worse/b.yaml", "kind: namespace\nid: c\n---\n- 7\n");
+    env.file("worse/c.yaml", "a: [\n");
+    let refused = env.run(&["apply", "-f", "worse"]);
     assert_eq!(refused.code, 1);
     assert_snapshot!("unusable-documents", refused.err);
-    settled(|| assert_snapshot!("missing-file", stage.run(&["apply", "-f", "nowhere"]).err));
-    assert_eq!(stage.revision(), 1);
+    with_stable_values(|| assert_snapshot!("missing-file", env.run(&["apply", "-f", "nowhere"]).err));
+    assert_eq!(env.revision(), 1);
 }
 
 #[test]
-fn what_would_be_lost_in_a_file_is_refused() {
-    let stage = Stage::demo();
-    for (text, told) in [
+fn ambiguous_files_are_refused() {
+    let env = TestEnvironment::demo();
+    for (text, expected) in [
         (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" is there twice"),
         (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" is there twice"),
         ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not understood"),
         ("kind: namespace\nid: a\nid: b\n", "stdin:3: "),
     ] {
-        let refused = stage.feed(&["apply", "-f", "-"], text);
-        assert!(refused.code == 1 && refused.err.contains(told), "{text}: {}", refused.err);
+        let refused = env.run_with_input(&["apply", "-f", "-"], text);
+        assert!(refused.code == 1 && refused.err.contains(expected), "{text}: {}", refused.err);
     }
-    assert_eq!(stage.revision(), 1);
+    assert_eq!(env.revision(), 1);
 }
 
 #[test]
-fn a_decommissioned_cluster_does_not_come_back_by_accident() {
-    let stage = Stage::demo();
-    stage.run(&["export", "--output-dir", "fleet"]).good();
-    stage.run(&["cluster", "delete", "demo-cluster-01", "--yes"]).good();
-    let refused = stage.run(&["apply", "-f", "fleet"]);
-    assert_eq!((refused.code, stage.revision()), (1, 2));
-    assert!(refused.err.contains("cluster/demo-cluster-01 would be put in force again"), "{}", refused.err);
-    let applied = stage.run(&["apply", "-f", "fleet", "--yes", "-o", "table"]).good();
-    assert!(applied.out.contains("cluster/demo-cluster-01 put in force again"), "{}", applied.out);
+fn apply_asks_before_it_restores_a_decommissioned_cluster() {
+    let env = TestEnvironment::demo();
+    env.run(&["export", "--output-dir", "fleet"]).success();
+    env.run(&["cluster", "delete", "demo-cluster-01", "--yes"]).success();
+    let refused = env.run(&["apply", "-f", "fleet"]);
+    assert_eq!((refused.code, env.revision()), (1, 2));
+    assert!(refused.err.contains("decommissioned, would be restored: cluster/demo-cluster-01"), "{}", refused.err);
+    let applied = env.run(&["apply", "-f", "fleet", "--yes", "-o", "table"]).success();
+    assert!(applied.out.contains("cluster/demo-cluster-01 restored"), "{}", applied.out);
 }
 
 #[test]
-fn an_export_removes_only_what_an_export_has_written() {
-    let stage = Stage::demo();
-    stage.run(&["export", "--output-dir", "fleet"]).good();
-    stage.file("fleet/namespaces/kustomization.yaml", "kind: Kustomization\n");
-    stage.file("fleet/namespaces/other.yaml", "kind: namespace\nid: another\n");
-    stage.file("fleet/namespaces/gone.yaml", "kind: namespace\nid: gone\n");
-    let again = stage.run(&["export", "--output-dir", "fleet", "--prune"]).good();
-    assert!(again.err.contains("removed: fleet/namespaces/gone.yaml\n"), "{}", again.err);
-    let names = names(&stage.home().join("fleet"));
+fn export_prune_deletes_only_exported_files() {
+    let env = TestEnvironment::demo();
+    env.run(&["export", "--output-dir", "fleet"]).success();
+    env.file("fleet/namespaces/kustomization.yaml", "kind: Kustomization\n");
+    env.file("fleet/namespaces/other.yaml", "kind: namespace\nid: another\n");
+    env.file("fleet/namespaces/gone.yaml", "kind: namespace\nid: gone\n");
+    let again = env.run(&["export", "--output-dir", "fleet", "--prune"]).success();
+    assert!(again.err.contains("deleted: fleet/namespaces/gone.yaml\n"), "{}", again.err);
+    let names = names(&env.home().join("fleet"));
     let names: Vec<_> = names.iter().filter(|name| name.starts_with("namespaces")).collect();
     let expected = ["cert-manager", "kustomization", "other", "podinfo", "traefik"];
     assert_eq!(names, expected.map(|name| format!("namespaces/{name}.yaml")).iter().collect::<Vec<_>>());
 }
 
 #[test]
-fn what_depends_on_something_is_pruned_before_it() {
-    let stage = Stage::blank();
+fn a_component_is_pruned_before_its_dependencies() {
+    let env = TestEnvironment::empty();
     let component = |id: &str, on: &str| {
         format!(
             "---\nkind: component\nid: {id}\ncomponent_path: x\noci_url: https://x.example\ncomponent_version: old\ndepends_on: [{on}]\n"
         )
     };
     let all = [component("a", ""), component("b", "a"), component("c", "b")].concat();
-    stage.feed(&["apply", "-f", "-"], &all).good();
+    env.run_with_input(&["apply", "-f", "-"], &all).success();
     let kept = component("z", "");
     let prune = ["apply", "-f", "-", "--prune", "--selector", "component_version=old", "--yes"];
-    stage.feed(&prune, &kept).good();
-    assert_eq!(stage.run(&["component", "list", "-o", "name"]).out, "platform_component/z\n");
+    env.run_with_input(&prune, &kept).success();
+    assert_eq!(env.run(&["component", "list", "-o", "name"]).out, "platform_component/z\n");
 }
 
 #[test]
-fn a_yes_to_pruning_is_for_what_the_selector_takes_then() {
-    let stage = Stage::seeded(&large());
-    let kept = stage.run(&["export", "clusters"]).good().out;
-    // All clusters of the environment but two are in the file.
+fn pruning_asks_again_if_the_selected_documents_change() {
+    let env = TestEnvironment::with_seed(&large());
+    let kept = env.run(&["export", "clusters"]).success().out;
+    // The file contains all clusters of the environment except two.
     let kept: Vec<_> =
         kept.split("---\n").filter(|text| !text.contains("id: c0001\n") && !text.contains("id: c0004\n")).collect();
-    let file = stage.file("clusters.yaml", &kept.join("---\n"));
-    let mut terminal = stage.terminal(120, &["apply", "-f", &file, "--prune", "--selector", "environment=qa"]);
-    terminal.wait_for("Go on with", 1);
-    stage.run(&["cluster", "patch", "c0004", "-p", "environment: prod"]).good();
+    let file = env.file("clusters.yaml", &kept.join("---\n"));
+    let mut terminal = env.terminal(120, &["apply", "-f", &file, "--prune", "--selector", "environment=qa"]);
+    terminal.wait_for("Make this change on", 1);
+    env.run(&["cluster", "patch", "c0004", "-p", "environment: prod"]).success();
     terminal.enter("y\n");
-    terminal.wait_for("Go on with", 2);
+    terminal.wait_for("Make this change on", 2);
     terminal.enter("y\n");
-    terminal.finish().good();
-    assert_eq!(stage.run(&["cluster", "get", "c0001"]).code, 3, "it was agreed that this one goes");
-    stage.run(&["cluster", "get", "c0004"]).good();
+    terminal.finish().success();
+    assert_eq!(env.run(&["cluster", "get", "c0001"]).code, 3, "its removal was confirmed");
+    env.run(&["cluster", "get", "c0004"]).success();
 }
 
 #[test]
-fn the_guard_that_goes_is_shown() {
-    let stage = Stage::demo();
-    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true, node_count: 1}"]).good();
+fn a_plan_shows_that_a_cluster_loses_its_protection() {
+    let env = TestEnvironment::demo();
+    env.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true, node_count: 1}"]).success();
     let patch = "{node_count: 2, vm_image: b, k0s_version: c, deletion_protection: false}";
-    let refused = stage.run(&["cluster", "patch", "demo-cluster-01", "-p", patch]);
+    let refused = env.run(&["cluster", "patch", "demo-cluster-01", "-p", patch]);
     assert_eq!(refused.code, 1);
-    assert!(refused.err.contains("cluster is not protected any more, changes"), "{}", refused.err);
+    assert!(refused.err.contains("cluster loses deletion_protection, changes"), "{}", refused.err);
 }
 
 #[test]
-fn what_goes_from_a_protected_cluster_needs_its_number() {
-    let stage = Stage::demo();
-    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true}"]).good();
+fn removals_from_a_protected_cluster_need_allow_removals() {
+    let env = TestEnvironment::demo();
+    env.run(&["cluster", "patch", "demo-cluster-01", "-p", "{deletion_protection: true}"]).success();
     let commands: [&[&str]; 3] = [
         &["rolebinding", "unassign", "dev-readers", "--cluster", "demo-cluster-01"],
         &["fleet", "unassign", "rolebinding", "dev-readers", "--all", "--yes"],
         &["rolebinding", "delete", "dev-readers", "--cascade", "--yes"],
     ];
     for command in commands {
-        let refused = stage.run(command);
+        let refused = env.run(command);
         assert_eq!(refused.code, 4, "{command:?}: {}", refused.err);
         assert!(refused.err.contains("1 from \"demo-cluster-01\""), "{command:?}: {}", refused.err);
         assert!(refused.err.contains("--allow-removals"), "{command:?}: {}", refused.err);
-        let plan = stage.run(&[command, &["--dry-run", "-o", "json"]].concat()).good().json();
+        let plan = env.run(&[command, &["--dry-run", "-o", "json"]].concat()).success().json();
         assert_eq!(plan["refused"]["removed"], 1, "{command:?}: {plan}");
-        assert_eq!(stage.run(&[command, &["--allow-removals", "0"]].concat()).code, 4, "{command:?}");
+        assert_eq!(env.run(&[command, &["--allow-removals", "0"]].concat()).code, 4, "{command:?}");
     }
-    stage.run(&[commands[1], &["--allow-removals", "1"]].concat()).good();
-    stage.run(&["rolebinding", "assign", "dev-readers", "--cluster", "demo-cluster-01"]).good();
-    stage.run(&[commands[0], &["--allow-removals", "1"]].concat()).good();
+    env.run(&[commands[1], &["--allow-removals", "1"]].concat()).success();
+    env.run(&["rolebinding", "assign", "dev-readers", "--cluster", "demo-cluster-01"]).success();
+    env.run(&[commands[0], &["--allow-removals", "1"]].concat()).success();
 }
 
 #[test]
-fn a_name_in_a_document_cannot_write_over_a_plan() {
-    let stage = Stage::demo();
-    let plan = stage.run(&[
+fn control_characters_in_a_document_are_escaped_in_a_plan() {
+    let env = TestEnvironment::demo();
+    let plan = env.run(&[
         "cluster",
         "patch",
         "demo-cluster-01",

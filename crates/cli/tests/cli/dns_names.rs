@@ -1,38 +1,38 @@
-//! A DNS name that a cluster had before: the cluster answers to it until `cluster release-dns` releases it.
+//! Former DNS names: polls under them are answered until `cluster release-dns` releases them.
 
 use model::Value;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::environment::TestEnvironment;
 
 const CLUSTER: &str = "demo-cluster-01";
 const OLD: &str = "demo-cluster-01.k8s.example.com";
 const NEW: &str = "new.example.com";
 
 #[test]
-fn a_former_dns_name_is_answered_until_it_is_released() {
-    let stage = Stage::demo();
-    let polled = || stage.run(&["demo", "flux-namespaces", OLD]).code;
-    let cluster = || stage.run(&["cluster", "get", CLUSTER]).good().json();
+fn polls_under_a_former_dns_name_are_answered_until_it_is_released() {
+    let env = TestEnvironment::demo();
+    let polled = || env.run(&["demo", "flux-namespaces", OLD]).code;
+    let cluster = || env.run(&["cluster", "get", CLUSTER]).success().json();
     let renamed = format!("cluster_dns: {NEW}");
-    stage.run(&["cluster", "patch", CLUSTER, "-p", &renamed, "--yes"]).good();
+    env.run(&["cluster", "patch", CLUSTER, "-p", &renamed, "--yes"]).success();
     assert_eq!((polled(), &cluster()["former_dns"]), (0, &json!([OLD])));
 
     let release = ["cluster", "release-dns", CLUSTER, OLD];
-    let planned = stage.run(&[&release[..], &["--dry-run"]].concat()).good().json();
+    let planned = env.run(&[&release[..], &["--dry-run"]].concat()).success().json();
     assert_eq!((&planned["dry_run"], &planned["documents"][0]["id"]), (&json!(true), &json!(CLUSTER)));
-    assert_eq!((polled(), stage.revision()), (0, 2), "a dry run releases nothing");
+    assert_eq!((polled(), env.revision()), (0, 2), "a dry run releases nothing");
 
-    let done = stage.run(&[&release[..], &["--reason", "nobody polls there", "-o", "table"]].concat()).good();
+    let done = env.run(&[&release[..], &["--reason", "not used any more", "-o", "table"]].concat()).success();
     assert_eq!(done.out, format!("cluster/{CLUSTER} released {OLD} (revision 3)\n"));
-    assert_eq!(polled(), 3, "it is 404, which deletes nothing");
+    assert_eq!(polled(), 3, "the poll gets 404, which deletes nothing");
     let released = cluster();
     assert_eq!((&released["former_dns"], &released["released_dns"][0]["name"]), (&Value::Null, &json!(OLD)));
-    assert_eq!(stage.run(&["changes"]).json()[0]["reason"], "nobody polls there");
+    assert_eq!(env.run(&["changes"]).json()[0]["reason"], "not used any more");
 
     for name in [OLD, NEW] {
-        let refused = stage.run(&["cluster", "release-dns", CLUSTER, name]);
-        assert_eq!(refused.code, 3, "it is no former name of the cluster: {refused:?}");
+        let refused = env.run(&["cluster", "release-dns", CLUSTER, name]);
+        assert_eq!(refused.code, 3, "not a former name of the cluster: {refused:?}");
     }
-    assert_eq!(stage.revision(), 3);
+    assert_eq!(env.revision(), 3);
 }

@@ -1,10 +1,11 @@
-//! The operator's tool against a real server process, as people and pipelines use it.
+//! The command line tool against a real server process, as people and pipelines use it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bootstrap;
 mod declarative;
 mod dns_names;
+mod environment;
 mod failures;
 mod fleet;
 mod habits;
@@ -12,7 +13,6 @@ mod insight;
 #[cfg(feature = "flux-operator")]
 mod render;
 mod specification;
-mod stage;
 mod store;
 mod terminal;
 mod type_changes;

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::stage::{Done, Stage, settled};
+use crate::environment::{CommandResult, TestEnvironment, with_stable_values};
 
 /// Every example that needs no cluster, in the order of the chapter.
 const EXAMPLES: &str = r##"
@@ -63,36 +63,35 @@ flux-resourceset-cli demo patch-component demo-cluster-01 podinfo --set replicaC
 "##;
 
 #[test]
-fn every_example_of_the_specification_works_as_it_is_written() {
-    let stage = Stage::demo();
+fn every_example_of_the_specification_works() {
+    let env = TestEnvironment::demo();
     for (at, example) in EXAMPLES.split("\n\n").map(str::trim).enumerate() {
-        let Done { out, err, .. } = stage.shell(example).good();
-        let told = format!("$ {example}\n{out}{err}");
-        settled(|| assert_snapshot!(format!("example-{at:02}"), told));
+        let CommandResult { out, err, .. } = env.shell(example).success();
+        let output = format!("$ {example}\n{out}{err}");
+        with_stable_values(|| assert_snapshot!(format!("example-{at:02}"), output));
     }
 }
 
 #[test]
-fn an_example_that_would_break_the_demo_says_why_and_works_once_it_would_not() {
-    let stage = Stage::demo();
+fn an_example_that_breaks_a_dependency_is_refused_until_the_dependant_is_unassigned() {
+    let env = TestEnvironment::demo();
     let example = "flux-resourceset-cli component unassign cert-manager --cluster demo-cluster-01";
-    let refused = stage.shell(example);
+    let refused = env.shell(example);
     assert_eq!(refused.code, 1);
     assert_snapshot!("unassign-refused", refused.err);
-    stage.run(&["component", "unassign", "traefik", "--cluster", "demo-cluster-01"]).good();
-    stage.shell(example).good();
+    env.run(&["component", "unassign", "traefik", "--cluster", "demo-cluster-01"]).success();
+    env.shell(example).success();
 }
 
 #[test]
-fn what_the_examples_change_is_what_flux_gets() {
-    let stage = Stage::demo();
-    stage
-        .run(&["namespace", "create", "team-sandbox", "--cluster", "demo-cluster-01", "--label", "team=sandbox"])
-        .good();
-    assert_eq!(stage.revision(), 2, "the namespace and its place on the cluster are one change");
-    stage.run(&["demo", "patch-component", "demo-cluster-01", "podinfo", "--set", "replicaCount=5"]).good();
-    let namespaces = stage.run(&["demo", "flux-namespaces", "demo-cluster-01.k8s.example.com"]).json();
+fn flux_gets_the_changes_of_the_examples() {
+    let env = TestEnvironment::demo();
+    env.run(&["namespace", "create", "team-sandbox", "--cluster", "demo-cluster-01", "--label", "team=sandbox"])
+        .success();
+    assert_eq!(env.revision(), 2, "the namespace and its reference are one change");
+    env.run(&["demo", "patch-component", "demo-cluster-01", "podinfo", "--set", "replicaCount=5"]).success();
+    let namespaces = env.run(&["demo", "flux-namespaces", "demo-cluster-01.k8s.example.com"]).json();
     assert_eq!(namespaces["inputs"][3]["id"], "team-sandbox");
-    let components = stage.run(&["inputs", "demo-cluster-01", "component"]).json();
+    let components = env.run(&["inputs", "demo-cluster-01", "component"]).json();
     assert_eq!(components["inputs"][2]["values"]["replicaCount"], 5);
 }

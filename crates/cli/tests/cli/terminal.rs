@@ -1,21 +1,20 @@
-//! On a terminal: tables that fit, colours, and questions.
+//! On a terminal: the width of tables, colours, questions and escaping.
 
 use insta::assert_snapshot;
 
-use crate::stage::{Stage, settled};
+use crate::environment::{TestEnvironment, with_stable_values};
 
-/// What is left to read: without colours, and without what was written over.
+/// The visible text: without colours and overwritten text.
 fn plain(text: &str) -> String {
     let left = |line: &str| format!("{}\n", line.rsplit('\r').next().unwrap_or(line).trim_end());
     anstream::adapter::strip_str(text).to_string().lines().map(left).collect()
 }
 
 #[test]
-fn tables_fit_a_narrow_terminal_and_use_a_wide_one() {
-    let stage = Stage::demo();
-    stage
-        .run(&["namespace", "create", "team", "--reason", "a new team with quite a story to tell about its name"])
-        .good();
+fn tables_fit_narrow_and_wide_terminals() {
+    let env = TestEnvironment::demo();
+    env.run(&["namespace", "create", "team", "--reason", "a new team with quite a story to tell about its name"])
+        .success();
     for columns in [80, 160] {
         for (name, line) in [
             ("clusters", &["cluster", "list"][..]),
@@ -23,9 +22,9 @@ fn tables_fit_a_narrow_terminal_and_use_a_wide_one() {
             ("changes", &["changes"]),
             ("plan", &["fleet", "patch", "podinfo", "--all", "--set", "a=b", "--dry-run"]),
         ] {
-            let shown = stage.on_terminal(columns, line).good();
+            let shown = env.on_terminal(columns, line).success();
             let shown = plain(&shown.out);
-            settled(|| assert_snapshot!(format!("terminal-{columns}-{name}"), shown));
+            with_stable_values(|| assert_snapshot!(format!("terminal-{columns}-{name}"), shown));
             let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= usize::from(columns), "{widest} columns: {shown}");
         }
@@ -33,46 +32,46 @@ fn tables_fit_a_narrow_terminal_and_use_a_wide_one() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_can_be_refused() {
-    let stage = Stage::demo();
+fn colours_are_used_on_terminals_and_can_be_disabled() {
+    let env = TestEnvironment::demo();
     let bold = "\u{1b}[1m";
-    assert!(stage.on_terminal(80, &["cluster", "list"]).out.contains(bold));
-    assert!(!stage.run(&["cluster", "list", "-o", "table"]).out.contains('\u{1b}'));
-    let quiet = stage.shell("NO_COLOR=1 script -qec 'flux-resourceset-cli cluster list' /dev/null");
+    assert!(env.on_terminal(80, &["cluster", "list"]).out.contains(bold));
+    assert!(!env.run(&["cluster", "list", "-o", "table"]).out.contains('\u{1b}'));
+    let quiet = env.shell("NO_COLOR=1 script -qec 'flux-resourceset-cli cluster list' /dev/null");
     assert!(!quiet.out.contains(bold), "{quiet:?}");
 }
 
 #[test]
-fn a_question_is_answered_with_yes_or_nothing_happens() {
-    let stage = Stage::demo();
+fn a_question_that_is_not_answered_with_yes_changes_nothing() {
+    let env = TestEnvironment::demo();
     let delete = ["cluster", "delete", "demo-cluster-01"];
     for no in ["n\n", "\n", "what?\n"] {
-        let declined = stage.asked(80, no, &delete);
+        let declined = env.run_and_answer(80, no, &delete);
         assert_eq!(declined.code, 1, "{}", declined.out);
         assert!(
-            declined.out.contains("Go on with") && declined.out.contains("nothing was changed"),
+            declined.out.contains("Make this change on") && declined.out.contains("nothing was changed"),
             "{}",
             declined.out
         );
     }
-    assert_eq!(stage.revision(), 1);
-    let agreed = stage.asked(80, "y\n", &delete).good();
-    settled(|| assert_snapshot!("terminal-delete", plain(&agreed.out)));
-    assert_eq!(stage.revision(), 2);
+    assert_eq!(env.revision(), 1);
+    let agreed = env.run_and_answer(80, "y\n", &delete).success();
+    with_stable_values(|| assert_snapshot!("terminal-delete", plain(&agreed.out)));
+    assert_eq!(env.revision(), 2);
 }
 
-/// Clears the screen, hides what follows, sets the title, and turns the direction of writing.
+/// Clears the screen, hides the following text, sets the title, and changes the writing direction.
 const HOSTILE: &str = "ok\u{1b}[2J\u{1b}[8m\u{1b}]0;title\u{7}\u{9b}31m\r\u{202e}dorp\u{2066}\u{61c}";
-/// What a server takes in a document, which is no control character.
-const TURNED: &str = "ok\u{202e}dorp\u{2066}\u{61c}";
+/// Characters that a server accepts in a document: they are not control characters.
+const REORDERED: &str = "ok\u{202e}dorp\u{2066}\u{61c}";
 
-/// What somebody else has written neither moves the cursor nor turns the direction of writing; programs get it as it is.
+/// Untrusted text neither moves the cursor nor changes the writing direction. Programs get it unchanged.
 #[test]
-fn texts_of_others_do_not_reach_a_terminal_as_commands() {
-    let stage = Stage::demo();
-    let body = serde_json::json!({"vm_image": TURNED}).to_string();
-    stage.run(&["cluster", "patch", "demo-cluster-01", "-p", &body, "--yes"]).good();
-    stage.run(&["namespace", "create", "team", "--reason", "right \u{202e}to left"]).good();
+fn untrusted_text_is_escaped_on_a_terminal() {
+    let env = TestEnvironment::demo();
+    let body = serde_json::json!({"vm_image": REORDERED}).to_string();
+    env.run(&["cluster", "patch", "demo-cluster-01", "-p", &body, "--yes"]).success();
+    env.run(&["namespace", "create", "team", "--reason", "right \u{202e}to left"]).success();
     for line in [
         &["changes"][..],
         &["changes", "-o", "wide"],
@@ -84,10 +83,10 @@ fn texts_of_others_do_not_reach_a_terminal_as_commands() {
         &["cluster", "patch", "demo-cluster-01", "-p", &body.replace("ok", "new"), "--dry-run"],
         &["cluster", "patch", "demo-cluster-01", "-p", &format!("{{\"environment\": {}}}", serde_json::json!(HOSTILE))],
     ] {
-        let shown = stage.on_terminal(120, line).out;
+        let shown = env.on_terminal(120, line).out;
         let plain = anstream::adapter::strip_str(&shown).to_string();
         assert!(!shown.contains("\u{1b}[8m") && !shown.contains("\u{1b}]0"), "{line:?}: {shown:?}");
-        let obeyed: Vec<_> = plain
+        let unescaped: Vec<_> = plain
             .replace("\r\u{1b}[2K", "")
             .chars()
             .filter(|c| {
@@ -96,10 +95,10 @@ fn texts_of_others_do_not_reach_a_terminal_as_commands() {
                     || *c == '\u{61c}'
             })
             .collect();
-        assert!(obeyed.is_empty(), "{line:?}: {obeyed:?} in {shown:?}");
+        assert!(unescaped.is_empty(), "{line:?}: {unescaped:?} in {shown:?}");
     }
-    let shown = plain(&stage.on_terminal(120, &["changes"]).out);
+    let shown = plain(&env.on_terminal(120, &["changes"]).out);
     assert!(shown.contains(r"right \u202eto left"), "{shown}");
-    let piped = stage.run(&["cluster", "get", "demo-cluster-01", "-o", "json"]).json();
-    assert_eq!(piped["vm_image"], TURNED);
+    let piped = env.run(&["cluster", "get", "demo-cluster-01", "-o", "json"]).json();
+    assert_eq!(piped["vm_image"], REORDERED);
 }

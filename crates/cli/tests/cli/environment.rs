@@ -1,4 +1,4 @@
-//! A server, a home folder, and the tool.
+//! The environment of a test: a server, a home folder, and the command line tool.
 
 use std::{
     fs::File,
@@ -21,58 +21,59 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_flux-resourceset-cli");
 
-pub(crate) struct Stage {
+/// A server process and a home folder, in which the tool is run.
+pub(crate) struct TestEnvironment {
     server: Running,
     home: TempDir,
 }
 
-/// What a command did.
+/// The exit code and the output of a command.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandResult {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Done {
+impl CommandResult {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The same, if it went well.
-    pub(crate) fn good(self) -> Self {
+    /// Asserts that the command succeeded.
+    pub(crate) fn success(self) -> Self {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self
     }
 }
 
-impl Stage {
-    /// The demo fleet.
+impl TestEnvironment {
+    /// A server with the demo fleet.
     pub(crate) fn demo() -> Self {
-        Self::with(&[("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
+        Self::with_settings(&[("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
     }
 
-    /// A server that knows no document.
-    pub(crate) fn blank() -> Self {
-        Self::with(&[("SEED_FILE", "")])
+    /// A server without documents.
+    pub(crate) fn empty() -> Self {
+        Self::with_settings(&[("SEED_FILE", "")])
     }
 
     /// A server with a seed.
-    pub(crate) fn seeded(seed: &Value) -> Self {
+    pub(crate) fn with_seed(seed: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
         Self::start(folder, &[("SEED_FILE", "seed.json")])
     }
 
-    /// A server that takes changes, with these settings.
-    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+    /// A server in mode crud with these settings.
+    pub(crate) fn with_settings(settings: &[(&str, &str)]) -> Self {
         Self::start(tempfile::tempdir().unwrap(), settings)
     }
 
     fn start(folder: TempDir, settings: &[(&str, &str)]) -> Self {
-        let stage = Self::launch(Arc::new(folder), settings);
-        stage.wait_until_ready();
-        stage
+        let environment = Self::launch(Arc::new(folder), settings);
+        environment.wait_until_ready();
+        environment
     }
 
     /// A server that may not be ready yet.
@@ -90,7 +91,7 @@ impl Stage {
         eventually("the server is ready", &mut || client.ready().is_ok());
     }
 
-    /// Ends the server and starts it again, on the same port and database.
+    /// Restarts the server on the same port and database.
     pub(crate) fn restart(&mut self, settings: &[(&str, &str)]) {
         let (folder, address) = (self.server.folder.clone(), self.server.address().to_owned());
         let mut all = vec![("API_MODE", "crud"), ("LISTEN_ADDR", &*address)];
@@ -130,27 +131,27 @@ impl Stage {
         command
     }
 
-    /// Runs the tool in a pipe.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
-        finish(self.tool(arguments).stdin(Stdio::null()))
+    /// Runs the tool without a terminal.
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandResult {
+        run_to_end(self.tool(arguments).stdin(Stdio::null()))
     }
 
-    /// Runs the tool with a text as its standard input.
-    pub(crate) fn feed(&self, arguments: &[&str], text: &str) -> Done {
+    /// Runs the tool with a text as standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], text: &str) -> CommandResult {
         let mut command = self.tool(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // It may end before it has read anything.
+        // The tool may exit before it has read its input.
         let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-        done(&child.wait_with_output().unwrap())
+        command_result(&child.wait_with_output().unwrap())
     }
 
-    /// Runs the tool on a terminal of some width. What is answered is what the terminal shows.
-    pub(crate) fn on_terminal(&self, columns: u16, arguments: &[&str]) -> Done {
+    /// Runs the tool on a terminal of this width. The result contains what the terminal shows.
+    pub(crate) fn on_terminal(&self, columns: u16, arguments: &[&str]) -> CommandResult {
         self.terminal(columns, arguments).finish()
     }
 
-    /// Runs the tool on a terminal where somebody waits for its question, and answers.
-    pub(crate) fn asked(&self, columns: u16, answer: &str, arguments: &[&str]) -> Done {
+    /// Runs the tool on a terminal and answers its question.
+    pub(crate) fn run_and_answer(&self, columns: u16, answer: &str, arguments: &[&str]) -> CommandResult {
         let mut terminal = self.terminal(columns, arguments);
         terminal.wait_for("[y/N]", 1);
         terminal.enter(answer);
@@ -171,7 +172,7 @@ impl Stage {
             let shown = shown.clone();
             move || {
                 let mut bytes = [0; 4096];
-                // Ends with an error once nobody has the other side open.
+                // Reading fails after all processes have closed the other side.
                 while let Ok(count @ 1..) = screen.read(&mut bytes) {
                     shown.lock().unwrap().extend_from_slice(&bytes[..count]);
                 }
@@ -180,9 +181,9 @@ impl Stage {
         Terminal { child, keyboard, shown, reader }
     }
 
-    /// Runs a script of the shell, as people paste it.
-    pub(crate) fn shell(&self, script: &str) -> Done {
-        finish(self.command("bash").args(["-euo", "pipefail", "-c", script]).stdin(Stdio::null()))
+    /// Runs a shell script.
+    pub(crate) fn shell(&self, script: &str) -> CommandResult {
+        run_to_end(self.command("bash").args(["-euo", "pipefail", "-c", script]).stdin(Stdio::null()))
     }
 
     /// Writes a file in the home folder.
@@ -193,7 +194,7 @@ impl Stage {
         path.display().to_string()
     }
 
-    /// Ends the server, which leaves its database whole, and copies that.
+    /// Stops the server gracefully, so that its database is complete, and copies the database.
     pub(crate) fn copy_database(self, to: &Path) {
         let pid = Pid::from_raw(self.server.pid().try_into().unwrap());
         signal::kill(pid, signal::Signal::SIGTERM).unwrap();
@@ -202,9 +203,9 @@ impl Stage {
         std::fs::copy(folder.path().join("data/flux-resourceset.db"), to).unwrap();
     }
 
-    /// Runs a command of the server's own binary on its database, while the server runs.
+    /// Runs a command of the server binary on its database, while the server runs.
     pub(crate) fn on_database(&self, arguments: &[&str]) {
-        let done = finish(harness::command(&harness::server(), self.server.folder.path()).args(arguments));
+        let done = run_to_end(harness::command(&harness::server(), self.server.folder.path()).args(arguments));
         assert_eq!(done.code, 0, "{}{}", done.out, done.err);
     }
 
@@ -231,31 +232,31 @@ impl Terminal {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).replace("\r\n", "\n")
     }
 
-    /// Waits until a text has been shown so often.
+    /// Waits until a text has been shown this many times.
     pub(crate) fn wait_for(&self, text: &str, times: usize) {
         eventually(text, &mut || self.shown().matches(text).count() >= times);
     }
 
-    pub(crate) fn finish(mut self) -> Done {
+    pub(crate) fn finish(mut self) -> CommandResult {
         let code = self.child.wait().unwrap().code().unwrap();
         let shown = self.shown.clone();
         self.reader.join().unwrap();
         let out = String::from_utf8(shown.lock().unwrap().clone()).unwrap().replace("\r\n", "\n");
-        Done { code, out, err: String::new() }
+        CommandResult { code, out, err: String::new() }
     }
 }
 
-fn finish(command: &mut Command) -> Done {
-    done(&command.output().unwrap())
+fn run_to_end(command: &mut Command) -> CommandResult {
+    command_result(&command.output().unwrap())
 }
 
-fn done(output: &std::process::Output) -> Done {
+fn command_result(output: &std::process::Output) -> CommandResult {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    Done { code: output.status.code().unwrap(), out: text(&output.stdout), err: text(&output.stderr) }
+    CommandResult { code: output.status.code().unwrap(), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-/// What differs from run to run is written as one word.
-pub(crate) fn settled<T>(check: impl FnOnce() -> T) -> T {
+/// Replaces values that differ between runs by constants.
+pub(crate) fn with_stable_values<T>(check: impl FnOnce() -> T) -> T {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"127\.0\.0\.1:\d+", "SERVER");
     settings.add_filter(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z", "TIME");
