@@ -34,7 +34,7 @@ pub use cluster_list::{InvalidShard, MAX_SHARDS, Part, Shard};
 pub use definition::Definition;
 pub use draft::{Draft, EditError};
 pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
-pub use plan::{difference, plan, plan_of_change};
+pub use plan::{difference, plan, plan_of_acceptance, plan_of_change};
 pub use polls::{Packed, Polls, Zipped};
 pub use problems::{Problem, ProblemFilter, ProblemPage, RisenProblems, Rule};
 pub use protection::{AllowedRemovals, ProtectedRemovals};

@@ -68,7 +68,18 @@ impl Types {
 
     /// The kind that is, or was the last to be, served under a path.
     fn kind_at(&self, path: &str) -> Option<&Kind> {
-        self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path)).map(|record| &record.kind)
+        self.record_at(path).map(|record| &record.kind)
+    }
+
+    /// The record of the type that is, or was the last to be, served under a path.
+    pub(crate) fn record_at(&self, path: &str) -> Option<&TypeRecord> {
+        self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path))
+    }
+
+    /// The paths under which a recorded type is, or was, served.
+    pub(crate) fn known_paths(&self) -> impl Iterator<Item = &String> {
+        let records = self.documents.values().map(|entry| &entry.1);
+        records.flat_map(|record| iter::once(&record.path).chain(&record.former_paths))
     }
 
     /// Serves what the registry declares, whatever is recorded.
@@ -189,18 +200,23 @@ impl Snapshot {
         Ok(Plan { refused: ProtectedRemovals::of_plan(self, &plan).refused(allowed), ..plan })
     }
 
-    pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
+    /// The same documents, read and served by the types that are recorded.
+    pub(crate) fn as_recorded(&self) -> Result<Self, SnapshotError> {
         let recorded = Arc::new(self.registry().as_recorded(&self.types().records()));
-        let before = Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all();
+        Ok(Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all())
+    }
+
+    pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
+        let before = self.as_recorded()?;
         let mut plan = Plan::new(self.revision().0, document_plans(self, writes));
         let ids: Vec<Id> = before.clusters().filter(|cluster| cluster.is_live()).map(|it| it.id().clone()).collect();
-        let records = self.types().documents.values().map(|entry| &entry.1);
-        let recorded = records.flat_map(|record| iter::once(&record.path).chain(&record.former_paths));
-        let paths: BTreeSet<&str> =
-            next.registry().definitions().map(|ty| &ty.path).chain(recorded).map(String::as_str).collect();
+        let declared = next.registry().definitions().map(|ty| &ty.path);
+        let paths: BTreeSet<&str> = declared.chain(self.types().known_paths()).map(String::as_str).collect();
+        let on_path = |id: &Id, path: &str| {
+            path_plan((&before, last_type(&before, path)), (next, next.registry().by_path(path)), id, path)
+        };
         for id in ids {
-            let inputs =
-                paths.iter().filter_map(|path| Some(((*path).to_owned(), path_plan(&before, next, &id, path)?)));
+            let inputs = paths.iter().filter_map(|path| Some(((*path).to_owned(), on_path(&id, path)?)));
             add_cluster(&mut plan, &before, next, &id, inputs.collect());
         }
         Ok(plan)
@@ -220,9 +236,12 @@ impl Draft<'_> {
 }
 
 /// What one cluster would get differently on one path; none if nothing.
-fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<InputPlan> {
-    let was = last_type(before, path);
-    let is = next.registry().by_path(path);
+pub(crate) fn path_plan(
+    (before, was): (&Snapshot, Option<&ResourceType>),
+    (next, is): (&Snapshot, Option<&ResourceType>),
+    id: &Id,
+    path: &str,
+) -> Option<InputPlan> {
     let answers =
         |fleet: &Snapshot, ty: &ResourceType| fleet.cluster(id).is_some_and(|it| fleet.input_texts(it, ty).is_ok());
     if let (Some(was), Some(is)) = (was, is.filter(|is| answers(next, is))) {
@@ -240,7 +259,7 @@ fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<
 }
 
 /// The type that was the last to answer under a path. It may have moved since.
-fn last_type<'a>(before: &'a Snapshot, path: &str) -> Option<&'a ResourceType> {
+pub(crate) fn last_type<'a>(before: &'a Snapshot, path: &str) -> Option<&'a ResourceType> {
     let registry = before.registry();
     match before.types().kind_at(path) {
         Some(kind) => registry.by_kind(kind.as_str()),

@@ -104,6 +104,12 @@ impl TypeRecord {
             && self.fields.iter().flatten().all(|name| is_served(name) && is_in_place(name))
     }
 
+    /// Whether clusters get by a later record what they got by this one, as far as both say.
+    #[must_use]
+    pub fn is_continued_by(&self, later: &Self) -> bool {
+        self.retired == later.retired && Self { retired: false, ..self.clone() }.agrees_with(later)
+    }
+
     /// Whether it says all that a file with which it agrees says.
     pub(crate) fn covers(&self, declared: &Self) -> bool {
         self.fields == declared.fields

@@ -210,7 +210,7 @@ impl From<Objections> for Failure {
 }
 
 /// A change that would take inputs from protected clusters.
-fn protected(refused: RefusedRemovals) -> Failure {
+pub(crate) fn protected(refused: RefusedRemovals) -> Failure {
     let of_cluster = |ProtectedCluster { id, removed }: ProtectedCluster| {
         let kind = Kind::from(ResourceType::CLUSTER);
         FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).of(&kind, &id)

@@ -215,7 +215,11 @@ fn describe_changes(paths: &mut Value) {
         .at(paths, "/batch", "post");
     let summary = "Say that the log is to be followed, though it does not continue what is served.";
     Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
-        .with(["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "Reason"].map(parameter).to_vec())
+        .with(
+            ["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "AllowRemovals", "Reason"]
+                .map(parameter)
+                .to_vec(),
+        )
         .at(paths, "/store/accept", "post");
     let summary = "Serve the resource types as this server's files say; expected_revision is needed.";
     Operation::new("operators", "acceptTypes", summary, &written)

@@ -1,6 +1,7 @@
 //! Resource types cannot move under a fleet: a server whose files say another kind, list or path than the change log does not
 //! serve those types.
 
+mod accepted_logs;
 mod added;
 
 use std::{fs, sync::Arc};
