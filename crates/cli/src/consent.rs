@@ -123,7 +123,7 @@ impl Consent {
                 }
             }
             let _working = session.working("making the change");
-            match if_unchanged(session.client.make(&edit.on(plan.revision)))? {
+            match if_unchanged(session.client.make(&edit.on(plan.revision, plan.epoch)))? {
                 None => agreed = Some(plan),
                 made => return Ok(made),
             }

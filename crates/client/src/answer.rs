@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Digest, Map, Plan, Point, TypeChange, Value};
+use model::{Digest, Epoch, Map, Plan, Point, TypeChange, Value};
 use serde::{Deserialize, Serialize};
 
 /// A document and its ETag.
@@ -148,6 +148,9 @@ pub struct Ready {
     pub version: String,
     /// The revision of the picture.
     pub revision: u64,
+    /// The epoch of the change log.
+    #[serde(default, skip_serializing_if = "Epoch::is_first")]
+    pub epoch: Epoch,
     /// Time since the picture was last known to be at the head of the log.
     pub age_seconds: f64,
     /// How it stands with the log.
@@ -159,6 +162,9 @@ pub struct Ready {
 pub struct TypeChanges {
     /// The revision on which the plan was made.
     pub revision: u64,
+    /// The epoch of the change log.
+    #[serde(default, skip_serializing_if = "Epoch::is_first")]
+    pub epoch: Epoch,
     /// Stands for the types that differ.
     pub digest: Digest,
     /// The types that differ.

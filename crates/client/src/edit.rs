@@ -1,6 +1,6 @@
 //! Changes, before they are made. An [`Edit`] is a value: the same one is planned, shown and then made.
 
-use model::{Digest, Map, Value};
+use model::{Digest, Epoch, Map, Value};
 use serde::Serialize;
 use serde_json::json;
 
@@ -87,7 +87,7 @@ pub struct Edit {
     pub(crate) media: &'static str,
     pub(crate) body: Option<Value>,
     pub(crate) if_match: Option<String>,
-    pub(crate) expected: Option<u64>,
+    pub(crate) expected: Option<(u64, Epoch)>,
     pub(crate) allow_removals: Option<u32>,
 }
 
@@ -120,10 +120,10 @@ impl Edit {
         Self { if_match: Some(etag.to_owned()), ..self }
     }
 
-    /// Only if the fleet is still at this revision, such as that of the plan that somebody agreed to.
+    /// Only if the fleet is still at this revision of this epoch, such as those of the plan that somebody agreed to.
     #[must_use]
-    pub fn on(self, revision: u64) -> Self {
-        Self { expected: Some(revision), ..self }
+    pub fn on(self, revision: u64, epoch: Epoch) -> Self {
+        Self { expected: Some((revision, epoch)), ..self }
     }
 
     /// It may take so many inputs from clusters with `deletion_protection`.

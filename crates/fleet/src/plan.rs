@@ -26,7 +26,7 @@ pub fn plan_of_change(
 /// The plan of the step from one snapshot to the next, whoever asks for it.
 #[must_use]
 pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
-    let mut plan = Plan::new(before.revision().0, document_plans(before, writes));
+    let mut plan = Plan::new(before.point(), document_plans(before, writes));
     for (id, types) in affected(before, after, writes) {
         let mut inputs: BTreeMap<_, _> = after
             .registry()

@@ -208,7 +208,7 @@ impl Snapshot {
 
     pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
         let before = self.as_recorded()?;
-        let mut plan = Plan::new(self.revision().0, document_plans(self, writes));
+        let mut plan = Plan::new(self.point(), document_plans(self, writes));
         let ids: Vec<Id> = before.clusters().filter(|cluster| cluster.is_live()).map(|it| it.id().clone()).collect();
         let declared = next.registry().definitions().map(|ty| &ty.path);
         let paths: BTreeSet<&str> = declared.chain(self.types().known_paths()).map(String::as_str).collect();

@@ -153,14 +153,14 @@ impl Apply {
         let mut differences = Vec::new();
         let made = self.consent.carry_out_anew(session, || {
             // What is compared is what is planned: the plan is refused if the fleet has moved on by then.
-            let revision = session.client.ready()?.revision;
+            let ready = session.client.ready()?;
             let comparison = self.desired.compare(session, &found)?;
             self.tell(session, &comparison);
             differences = comparison.differences;
             let writes: Vec<_> = differences.iter().map(Difference::write).collect();
             let restores = differences.iter().any(|difference| matches!(difference, Difference::Restored(_)));
             let asked = if self.desired.prune || restores { Asked::Always } else { Asked::IfSomethingGoes };
-            Ok((Edit::batch(&writes).on(revision), asked))
+            Ok((Edit::batch(&writes).on(ready.revision, ready.epoch), asked))
         });
         let Some(made) = made.map_err(|failure| placed(failure, &differences))? else { return Ok(ExitCode::SUCCESS) };
         let names: Vec<_> = differences.iter().map(Difference::name).collect();

@@ -33,7 +33,7 @@ pub fn plan_of_acceptance(served: &Snapshot, log: &Snapshot, allowed: usize) -> 
         // Both are read by the same types.
         return plan_of_change(&before, &after, &writes, allowed);
     }
-    let mut plan = Plan::new(served.revision().0, document_plans(served, &writes));
+    let mut plan = Plan::new(served.point(), document_plans(served, &writes));
     let live = [&before, &after].into_iter().flat_map(|fleet| fleet.clusters().filter(|cluster| cluster.is_live()));
     let ids: BTreeSet<&Id> = live.map(Cluster::id).collect();
     for id in ids {

@@ -18,6 +18,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Failure
         "age_seconds": age.as_secs_f64(),
         "store": app.status.store().name(),
     });
+    if !fleet.point().epoch.is_first() {
+        ready["epoch"] = json!(fleet.point().epoch);
+    }
     let unserved: Vec<_> = fleet.unserved_paths().chain(fleet.undeclared_paths()).collect();
     if !unserved.is_empty() {
         ready["types_changed"] = json!(unserved);

@@ -59,10 +59,10 @@ pub(crate) async fn accept(
         Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
     })?;
     let elsewhere = params.parsed::<Digest>("served", DIGEST)?;
-    let expected_revision = params.revision("expected_revision")?;
+    let expected_point = mutation::ExpectedPoint::take(&mut params)?;
     params.none_left()?;
     let picture = app.snapshot()?;
-    mutation::expect(expected_revision, picture.revision())?;
+    expected_point.check(picture.point())?;
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
     expect(expected, &picture, &head)?;
@@ -90,7 +90,9 @@ pub(crate) async fn accept(
             return Err(writing::protected(refused));
         }
     }
-    let word = Change::accepting(&head, &served, access.origin(app.clock.now()));
+    // Revisions of the new epoch may be those of what is overruled, so it is an epoch that neither history has had.
+    let epoch = head.epoch.max(picture.point().epoch);
+    let word = Change::accepting(&Point { epoch, ..head }, &served, access.origin(app.clock.now()));
     match app.log.store()?.append(&word).await {
         Ok(()) => app.log.look(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),

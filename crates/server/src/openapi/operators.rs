@@ -18,7 +18,13 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Val
 
 /// The parameters of every change.
 fn of_change(mut first: Vec<Value>) -> Vec<Value> {
-    first.extend([parameter("DryRun"), parameter("ExpectedRevision"), parameter("AllowRemovals"), parameter("Reason")]);
+    first.extend([
+        parameter("DryRun"),
+        parameter("ExpectedRevision"),
+        parameter("ExpectedEpoch"),
+        parameter("AllowRemovals"),
+        parameter("Reason"),
+    ]);
     first
 }
 
@@ -216,14 +222,18 @@ fn describe_changes(paths: &mut Value) {
     let summary = "Say that the log is to be followed, though it does not continue what is served.";
     Operation::new("operators", "acceptStore", summary, &or_plan(&reference("Accepted")))
         .with(
-            ["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "AllowRemovals", "Reason"]
+            ["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "ExpectedEpoch", "AllowRemovals", "Reason"]
                 .map(parameter)
                 .to_vec(),
         )
         .at(paths, "/store/accept", "post");
     let summary = "Serve the resource types as this server's files say; expected_revision is needed.";
     Operation::new("operators", "acceptTypes", summary, &written)
-        .with(["ExpectedChanges", "PlannedRevision", "DryRun", "AllowRemovals", "Reason"].map(parameter).to_vec())
+        .with(
+            ["ExpectedChanges", "PlannedRevision", "ExpectedEpoch", "DryRun", "AllowRemovals", "Reason"]
+                .map(parameter)
+                .to_vec(),
+        )
         .at(paths, "/types/accept", "post");
     let summary = "The audit trail, newest first; the next page is in the Link header.";
     Operation::new(tag, "listChanges", summary, &list_of("Change"))

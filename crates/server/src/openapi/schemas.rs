@@ -85,7 +85,7 @@ pub(super) fn shared() -> Value {
         "Ready": {
             "type": "object", "required": ["status", "version", "revision", "age_seconds", "store"],
             "properties": {
-                "status": text, "version": text, "revision": number,
+                "status": text, "version": text, "revision": number, "epoch": number,
                 "age_seconds": {"type": "number", "description": "Time since the picture was last known to be at the head of the log."},
                 "store": {"type": "string", "enum": ["starting", "following", "unavailable", "diverged"]},
                 "types_changed": {"type": "array", "items": text, "description": "Paths that are not served, because this server's files of their types differ from the change log."}
@@ -182,7 +182,7 @@ fn plan() -> Value {
         "type": "object", "required": ["dry_run", "revision", "documents", "clusters", "totals"],
         "description": "What a change would do. Nothing was written.",
         "properties": {
-            "dry_run": {"type": "boolean", "enum": [true]}, "revision": number,
+            "dry_run": {"type": "boolean", "enum": [true]}, "revision": number, "epoch": number,
             "documents": {"type": "array", "items": {
                 "type": "object", "required": ["kind", "id", "op", "diff"],
                 "properties": {"kind": text, "id": text, "op": text, "diff": {"type": "array", "items": {
@@ -237,7 +237,7 @@ fn type_changes() -> Value {
     json!({
         "type": "object", "required": ["revision", "digest", "changes", "plan"],
         "properties": {
-            "revision": {"type": "integer"},
+            "revision": {"type": "integer"}, "epoch": {"type": "integer"},
             "digest": {"type": "string", "description": "Stands for the changes, for expected_changes."},
             "changes": {"type": "array", "items": {
                 "type": "object", "required": ["change"],

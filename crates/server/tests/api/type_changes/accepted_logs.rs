@@ -123,3 +123,58 @@ fn a_log_with_the_same_types_is_planned_by_its_documents() {
     assert_eq!(server.post(&accept_path(&server, ""), &json!({})).status, 409);
     assert_eq!(server.post(&accept_path(&server, "&allow_removals=1"), &json!({})).status, 200);
 }
+
+/// Revisions of an accepted history are counted anew from where the overruled one left it: the same number is another document.
+#[test]
+fn a_precondition_of_an_overruled_history_holds_in_no_later_one() {
+    let folder = fleet_on_disk();
+    run(&folder, &["backup", "older"]);
+    let server = start(&folder, None);
+    let cluster = "/clusters/c00000";
+    let set = |environment: &str| {
+        let answer = server.patch(cluster, &json!({"environment": environment}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.headers["etag"].to_str().unwrap().to_owned()
+    };
+    set("qa");
+    let overruled = set("prod");
+    assert_eq!((overruled.as_str(), server.get("/clusters").headers["etag"].to_str().unwrap()), ("\"3\"", "\"3\""));
+    let body = server.get(cluster).json();
+    run(&folder, &["restore", "--replace", "older"]);
+    server.wait_until("it has diverged", || server.get("/store").json()["status"] == "diverged");
+    let accepted = server.post(&accept_path(&server, ""), &json!({}));
+    assert_eq!((accepted.status, &accepted.json()["epoch"]), (200, &json!(1)), "{}", accepted.body);
+    let now = set("stage");
+    assert_eq!((now.as_str(), server.get("/clusters").headers["etag"].to_str().unwrap()), ("\"3.1\"", "\"3.1\""));
+
+    for (name, is_refused) in [("if-match", true), ("if-none-match", false)] {
+        let path = format!("{cluster}?dry_run=true");
+        let status = |tag: &str| server.write("PUT", &path, &body, &[(name, tag)]).status;
+        assert_eq!(status(&overruled), if is_refused { 412 } else { 200 });
+        assert_eq!(status(&now), if is_refused { 200 } else { 412 });
+    }
+    for path in [cluster, "/clusters"] {
+        let read = |tag: &str| {
+            let headers = [("authorization", "Bearer read-token"), ("if-none-match", tag)];
+            server.exchange("GET", path, &headers, None).status
+        };
+        assert_eq!((read(&overruled), read(&now)), (200, 304), "{path}");
+    }
+
+    let put = |query: &str| server.put(&format!("{cluster}?{query}"), &body);
+    for query in ["expected_revision=3", "expected_revision=3&expected_epoch=0", "expected_epoch=2"] {
+        let refused = put(query);
+        assert_eq!((refused.status, &refused.json()["code"]), (412, &json!("fleet-changed")), "{query}");
+    }
+    let plan = put("dry_run=true").json();
+    assert_eq!((&plan["revision"], &plan["epoch"]), (&json!(3), &json!(1)), "{plan}");
+    assert_eq!(server.get_open("/ready").json()["epoch"], json!(1));
+    assert_eq!(server.get("/types/changes").json()["epoch"], json!(1));
+    assert_eq!(put("expected_revision=3&expected_epoch=1").status, 200);
+
+    // The same backup again: an epoch that neither history has had.
+    run(&folder, &["restore", "--replace", "older"]);
+    server.wait_until("it has diverged", || server.get("/store").json()["status"] == "diverged");
+    let accepted = server.post(&accept_path(&server, ""), &json!({}));
+    assert_eq!((accepted.status, &accepted.json()["epoch"]), (200, &json!(2)), "{}", accepted.body);
+}
