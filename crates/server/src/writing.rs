@@ -235,8 +235,9 @@ impl From<EditError> for Failure {
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
             EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
-            EditError::AmbiguousPatch { is_strategic, .. } => {
-                let types = HeaderValue::from_static(if *is_strategic {
+            EditError::AmbiguousPatch { .. } | EditError::AmbiguousReferences { .. } => {
+                let is_strategic = matches!(error, EditError::AmbiguousPatch { is_strategic: true, .. });
+                let types = HeaderValue::from_static(if is_strategic {
                     "application/strategic-merge-patch+json"
                 } else {
                     "application/merge-patch+json, application/strategic-merge-patch+json"
