@@ -9,6 +9,8 @@ mod lists;
 mod names;
 mod open;
 
+pub use names::repeated_dns_names;
+
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
