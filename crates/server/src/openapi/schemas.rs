@@ -225,6 +225,7 @@ fn type_record() -> Value {
                 "description": "Which of them stand in an object of an input, by the object's name."
             },
             "fixed": {"type": "array", "items": text, "description": "The fields that Kubernetes cannot change."},
+            "ordered_by": {"type": "string", "description": "The field by which inputs have effective_depends_on."},
             "retired": {"type": "boolean", "description": "Whether it is accepted that the type is served no more."},
             "former_paths": {"type": "array", "items": text, "description": "Paths that it had, and that no other type has taken over."},
             "former_lists": {"type": "array", "items": text, "description": "Lists that it had, and that no other type has taken over."}

@@ -248,6 +248,18 @@ fn a_default_that_changed_its_value_is_not_served_until_it_is_accepted() {
 }
 
 #[test]
+fn a_type_does_not_lose_the_order_of_its_inputs_unasked() {
+    let folder = fleet_on_disk();
+    let server =
+        start(&folder, Some(&files(&folder, "free", &[("platform_component", "    ordered_by: depends_on\n", "")])));
+    assert_eq!(statuses(&server), [changed(), SERVED, SERVED]);
+    let found = server.get("/types/changes").json();
+    assert_eq!(found["changes"][0]["recorded"]["ordered_by"], json!("depends_on"), "{found}");
+    let changed_inputs = &found["plan"]["clusters"][0]["inputs"]["platform-components"]["changed"];
+    assert_eq!(changed_inputs, &json!(["app", "base"]), "{found}");
+}
+
+#[test]
 fn a_field_more_is_recorded_and_servers_without_it_keep_still() {
     let folder = fleet_on_disk();
     let old = start(&folder, None);
