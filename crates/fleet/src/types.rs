@@ -25,6 +25,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types {
     documents: BTreeMap<Id, Arc<(Document, TypeRecord)>>,
+    /// The record of the cluster type, by which the list of clusters is served. It has no list and no path of its own to lose.
+    cluster: Option<Arc<(Document, TypeRecord)>>,
     /// Worked out when a record changes: polls ask for it.
     unserved: BTreeSet<usize>,
     /// The recorded types that this server's files do not declare. Worked out with them: every change asks.
@@ -33,11 +35,12 @@ pub(crate) struct Types {
 
 impl Types {
     pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
-        self.documents.values().map(|entry| &entry.0)
+        self.documents.values().chain(&self.cluster).map(|entry| &entry.0)
     }
 
     pub(crate) fn document(&self, id: &Id) -> Option<&Document> {
-        self.documents.get(id).map(|entry| &entry.0)
+        let entry = if id.as_str() == ResourceType::CLUSTER { self.cluster.as_ref() } else { self.documents.get(id) };
+        entry.map(|entry| &entry.0)
     }
 
     /// Whether the type at a position of the registry is served.
@@ -94,12 +97,14 @@ impl Types {
         document: Option<Document>,
         registry: &Registry,
     ) -> Result<(), SnapshotError> {
-        match document {
-            Some(document) => {
-                let record = TypeRecord::read(&document.body);
-                let record = record.map_err(|error| SnapshotError::unreadable(&document, error.to_string()))?;
-                self.documents.insert(id.clone(), Arc::new((document, record)));
-            }
+        let read = |document: Document| match TypeRecord::read(&document.body) {
+            Ok(record) => Ok(Arc::new((document, record))),
+            Err(error) => Err(SnapshotError::unreadable(&document, error.to_string())),
+        };
+        let entry = document.map(read).transpose()?;
+        match entry {
+            entry if id.as_str() == ResourceType::CLUSTER => self.cluster = entry,
+            Some(entry) => drop(self.documents.insert(id.clone(), entry)),
             None => drop(self.documents.remove(id)),
         }
         let (changed, others): (Vec<_>, Vec<_>) =
@@ -121,7 +126,14 @@ impl Types {
     }
 
     fn changes(&self, registry: &Registry) -> Vec<TypeChange> {
-        registry.compare(&self.records())
+        let mut changes = registry.compare(&self.records());
+        changes.extend(registry.compare_cluster(self.cluster_record()));
+        changes
+    }
+
+    /// How the list of clusters is recorded to be served.
+    pub(crate) fn cluster_record(&self) -> Option<&TypeRecord> {
+        self.cluster.as_ref().map(|entry| &entry.1)
     }
 }
 
@@ -139,7 +151,7 @@ impl Snapshot {
 
     /// The paths of the types that are not served, because their files and the change log differ.
     pub fn unserved_paths(&self) -> impl Iterator<Item = &str> {
-        let unserved = self.registry().definitions().filter(|ty| !self.types().serves(ty.position));
+        let unserved = self.registry().types().filter(|ty| !self.types().serves(ty.position));
         unserved.map(|ty| ty.path.as_str())
     }
 
@@ -215,9 +227,13 @@ impl Snapshot {
         let on_path = |id: &Id, path: &str| {
             path_plan((&before, last_type(&before, path)), (next, next.registry().by_path(path)), id, path)
         };
+        let cluster = next.registry().by_kind(ResourceType::CLUSTER);
+        let lists_clusters_anew = cluster.filter(|ty| !self.types().serves(ty.position));
         for id in ids {
             let inputs = paths.iter().filter_map(|path| Some(((*path).to_owned(), on_path(&id, path)?)));
-            add_cluster(&mut plan, &before, next, &id, inputs.collect());
+            let mut inputs: BTreeMap<_, _> = inputs.collect();
+            inputs.extend(lists_clusters_anew.map(|ty| (ty.path.clone(), listed_anew(next, &id))));
+            add_cluster(&mut plan, &before, next, &id, inputs);
         }
         Ok(plan)
     }
@@ -227,12 +243,21 @@ impl Draft<'_> {
     /// Records the types as this server's files say: those that changed, those that are new, and those that are gone,
     /// which are recorded as retired.
     pub fn accept_types(&mut self) -> Result<(), EditError> {
-        for record in self.fleet().registry().accepted(&self.fleet().types().records()) {
+        let (registry, types) = (self.fleet().registry(), self.fleet().types());
+        let cluster = registry.compare_cluster(types.cluster_record()).and_then(|change| change.declared);
+        for record in registry.accepted(&types.records()).into_iter().chain(cluster) {
             let write = record.write().map_err(|error| FieldError::new("/kind", "id", error.to_string()))?;
             self.write_record(write);
         }
         Ok(())
     }
+}
+
+/// What becomes of a cluster's entry in the list of clusters when that is served in another way. What a template makes of it is
+/// not known.
+pub(crate) fn listed_anew(next: &Snapshot, id: &Id) -> InputPlan {
+    let added = next.cluster(id).filter(|cluster| cluster.is_live()).map(|_| id.clone());
+    InputPlan { added: added.into_iter().collect(), removed: vec![id.clone()], ..InputPlan::default() }
 }
 
 /// What one cluster would get differently on one path; none if nothing.

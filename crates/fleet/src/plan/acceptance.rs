@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Cluster, ProtectedRemovals, Snapshot, SnapshotError,
-    types::{last_type, path_plan},
+    types::{last_type, listed_anew, path_plan},
 };
 
 /// The plan of accepting a change log whose snapshot is `log` where `served` is served; it says whether it takes more from protected
@@ -29,7 +29,15 @@ pub fn plan_of_acceptance(served: &Snapshot, log: &Snapshot, allowed: usize) -> 
     let paths = &known(&before) | &known(&after);
     let is_alike = |path: &String| record_at(&before, path) == record_at(&after, path);
     let kinds = |fleet: &Snapshot| -> Vec<Kind> { fleet.registry().types().map(|ty| ty.kind.clone()).collect() };
-    if served.undeclared_paths().next().is_none() && kinds(&before) == kinds(&after) && paths.iter().all(is_alike) {
+    let lists_alike = match (served.types().cluster_record(), log.types().cluster_record()) {
+        (Some(served), Some(accepted)) => served.is_continued_by(accepted),
+        _ => true,
+    };
+    if lists_alike
+        && served.undeclared_paths().next().is_none()
+        && kinds(&before) == kinds(&after)
+        && paths.iter().all(is_alike)
+    {
         // Both are read by the same types.
         return plan_of_change(&before, &after, &writes, allowed);
     }
@@ -40,6 +48,8 @@ pub fn plan_of_acceptance(served: &Snapshot, log: &Snapshot, allowed: usize) -> 
         let on_path = |path: &String| Some((path.clone(), plan_on_path(&before, &after, id, path)?));
         let mut inputs: BTreeMap<_, _> = paths.iter().filter_map(on_path).collect();
         add_losses_under_names(&before, &after, id, &mut inputs);
+        let cluster = after.registry().by_kind(ResourceType::CLUSTER).filter(|_| !lists_alike);
+        inputs.extend(cluster.map(|ty| (ty.path.clone(), listed_anew(&after, id))));
         add_cluster(&mut plan, &before, &after, id, inputs);
     }
     let is_protected = |id: &Id| {
