@@ -177,9 +177,10 @@ fn json_patch() -> impl Strategy<Value = Value> {
 }
 
 /// Parameters of all paths, and one that no path takes.
-const PARAMETERS: [&str; 26] = [
+const PARAMETERS: [&str; 27] = [
     "dry_run",
     "expected_revision",
+    "expected_epoch",
     "allow_removals",
     "cascade",
     "purge",

@@ -1,6 +1,6 @@
 //! Probes.
 
-use model::Revision;
+use model::{Epoch, Revision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct Readiness {
     pub version: String,
     /// The revision of the served snapshot.
     pub revision: Revision,
+    /// The epoch of the change log; absent in epoch 0.
+    #[serde(default, skip_serializing_if = "Epoch::is_first")]
+    pub epoch: Epoch,
     /// Seconds since the served snapshot was last known to be at the head of the change log.
     pub age_seconds: f64,
     /// Whether the server follows the change log.

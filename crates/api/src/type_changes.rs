@@ -1,6 +1,6 @@
 //! Where a server's files and the change log differ on how resource types are served.
 
-use model::{Digest, Plan, TypeChange};
+use model::{Digest, Epoch, Plan, TypeChange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct TypeChanges {
     /// The revision of the plan, for `expected_revision`.
     pub revision: u64,
+    /// The epoch of the change log, for `expected_epoch`; absent in epoch 0.
+    #[serde(default, skip_serializing_if = "Epoch::is_first")]
+    pub epoch: Epoch,
     /// The digest of the changes, for `expected_changes`.
     pub digest: Digest,
     /// The types that differ.

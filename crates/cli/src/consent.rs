@@ -129,7 +129,7 @@ impl ConsentArgs {
                 }
             }
             let _spinner = session.spinner("making the change");
-            match if_unchanged(session.client.make(&edit.on(plan.revision)))? {
+            match if_unchanged(session.client.make(&edit.on(plan.revision, plan.epoch)))? {
                 None => confirmed = Some(plan),
                 change => return Ok(change),
             }

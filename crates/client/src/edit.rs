@@ -1,7 +1,7 @@
 //! Changes, before they are made. An [`Edit`] is a value: the same one is planned, shown and then made.
 
 use api::{Batch, BatchWrite, RevertTarget, TypeDescription};
-use model::{Digest, Map, Value};
+use model::{Digest, Epoch, Map, Value};
 use serde::Serialize;
 
 use crate::Query;
@@ -38,7 +38,7 @@ pub struct Edit {
     pub(crate) media: &'static str,
     pub(crate) body: Option<Value>,
     pub(crate) if_match: Option<String>,
-    pub(crate) expected: Option<u64>,
+    pub(crate) expected: Option<(u64, Epoch)>,
     pub(crate) allow_removals: Option<u32>,
 }
 
@@ -76,10 +76,10 @@ impl Edit {
         Self { if_match: Some(etag.to_owned()), ..self }
     }
 
-    /// Only if the fleet is still at this revision, such as that of the plan that an operator agreed to.
+    /// Only if the fleet is still at this revision of this epoch, such as those of the plan that an operator agreed to.
     #[must_use]
-    pub fn on(self, revision: u64) -> Self {
-        Self { expected: Some(revision), ..self }
+    pub fn on(self, revision: u64, epoch: Epoch) -> Self {
+        Self { expected: Some((revision, epoch)), ..self }
     }
 
     /// The change may remove so many inputs from clusters with `deletion_protection`.

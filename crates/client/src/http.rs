@@ -174,7 +174,9 @@ impl Client {
         let mut query = edit.query.clone();
         query.extend(dry_run.then(|| ("dry_run".to_owned(), "true".to_owned())));
         query.extend(edit.allow_removals.map(|count| ("allow_removals".to_owned(), count.to_string())));
-        query.extend(edit.expected.map(|revision| ("expected_revision".to_owned(), revision.to_string())));
+        query.extend(edit.expected.map(|(revision, _)| ("expected_revision".to_owned(), revision.to_string())));
+        let epoch = edit.expected.map(|(_, epoch)| epoch).filter(|epoch| !epoch.is_first());
+        query.extend(epoch.map(|epoch| ("expected_epoch".to_owned(), epoch.to_string())));
         let mut headers = vec![("content-type", HeaderValue::from_static(edit.media))];
         if let Some(etag) = &edit.if_match {
             let etag = HeaderValue::from_str(etag).map_err(|_| self.strange("an ETag that cannot be sent back"))?;

@@ -130,7 +130,11 @@ fn reads_are_tried_again_and_writes_only_where_that_is_safe() {
     assert_eq!(client(&url).make(&replace).unwrap_err().status(), Some(503), "others may have written since");
 
     let (url, heard) = scripted(vec![problem(503, "store-unavailable"), made()]);
-    assert_eq!(client(&url).make(&replace.clone().on(6)).unwrap_err().status(), Some(503), "it may be made already");
+    assert_eq!(
+        client(&url).make(&replace.clone().on(6, model::Epoch::default())).unwrap_err().status(),
+        Some(503),
+        "it may be made already"
+    );
     assert!(heard.recv().unwrap().starts_with("PUT /namespaces/a?expected_revision=6 "));
 
     let plan = json!({"dry_run": true, "revision": 6, "documents": [], "clusters": [], "totals": {}}).to_string();

@@ -97,6 +97,9 @@ impl Part {
 impl Snapshot {
     /// The live clusters of a part of the fleet as inputs, in the order of their ids.
     pub fn cluster_inputs(&self, ty: &ResourceType, part: &Part, empty: Empty) -> Result<Answer, Refusal> {
+        if !self.types().serves(ty.position) {
+            return Err(Refusal::TypesChanged(ty.kind.clone()));
+        }
         if self.clusters().next().is_none() {
             return Err(Refusal::BlankFleet);
         }

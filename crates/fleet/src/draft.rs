@@ -9,6 +9,8 @@ mod lists;
 mod names;
 mod open;
 
+pub use names::repeated_dns_names;
+
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
@@ -83,6 +85,21 @@ pub enum EditError {
         gone: Vec<String>,
         /// Whether it can only be meant as a strategic merge patch, as a patch of many documents.
         is_strategic: bool,
+    },
+    /// A patch that does not say how it treats lists would leave other references behind as one kind of patch than as the other.
+    #[error(
+        "as application/json this patch would replace what {} say in \"{list}\" of cluster \"{id}\", or change only the fields that \
+         it names; send it as application/merge-patch+json to replace the list, or as application/strategic-merge-patch+json to \
+         keep the other fields",
+        quoted(.ids)
+    )]
+    AmbiguousReferences {
+        /// The cluster.
+        id: Id,
+        /// The list of references.
+        list: String,
+        /// The ids of the references that would differ.
+        ids: Vec<String>,
     },
     /// The request breaks rules.
     #[error("the document breaks {} rule(s)", .0.len())]

@@ -1,11 +1,13 @@
 //! What a change would do: to documents, and to what each cluster gets. Computed by the code that serves polls.
 
+mod acceptance;
 mod takeover;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClusterPlan, Difference, DocumentPlan, Id, InputPlan, Kind, Op, Plan, ResourceType, Value, Write, yaml};
 
+pub use acceptance::plan_of_acceptance;
 pub(crate) use takeover::{PreviousOwner, forgotten, held_by_pollers, previous_owners};
 
 use crate::{ProtectedRemovals, Refusal, Snapshot, SnapshotError, order::Delivery, review::affected};
@@ -24,7 +26,7 @@ pub fn plan_of_change(
 /// The plan of the step from one snapshot to the next, without a limit for protected clusters.
 #[must_use]
 pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
-    let mut plan = Plan::new(before.revision().0, document_plans(before, writes));
+    let mut plan = Plan::new(before.point(), document_plans(before, writes));
     for (id, types) in affected(before, after, writes) {
         let mut inputs: BTreeMap<_, _> = after
             .registry()
@@ -32,22 +34,26 @@ pub fn plan(before: &Snapshot, after: &Snapshot, writes: &[Write]) -> Plan {
             .filter(|ty| types.contains(&ty.position))
             .filter_map(|ty| Some((ty.path.clone(), input_plan((before, ty), (after, ty), &id)?)))
             .collect();
-        let owners = previous_owners(before, after, &id);
-        let owners = owners.iter().map(PreviousOwner::id).chain([&id]);
-        for (path, lost) in owners.flat_map(|owner| lost_lists(before, after, owner, &id)) {
-            let removed = &mut inputs.entry(path).or_insert_with(InputPlan::default).removed;
-            removed.extend(lost);
-        }
-        for (path, ids) in forgotten(before, after, &id).into_iter().flat_map(|released| released.inputs) {
-            inputs.entry(path).or_insert_with(InputPlan::default).removed.extend(ids);
-        }
-        for input in inputs.values_mut() {
-            input.removed.sort();
-            input.removed.dedup();
-        }
+        add_losses_under_names(before, after, &id, &mut inputs);
         add_cluster(&mut plan, before, after, &id, inputs);
     }
     plan
+}
+
+/// Adds what pollers lose of types that are gone, and under names of which the change forgets what they have.
+fn add_losses_under_names(before: &Snapshot, after: &Snapshot, id: &Id, inputs: &mut BTreeMap<String, InputPlan>) {
+    let owners = previous_owners(before, after, id);
+    let owners = owners.iter().map(PreviousOwner::id).chain([id]);
+    for (path, lost) in owners.flat_map(|owner| lost_lists(before, after, owner, id)) {
+        inputs.entry(path).or_default().removed.extend(lost);
+    }
+    for (path, ids) in forgotten(before, after, id).into_iter().flat_map(|released| released.inputs) {
+        inputs.entry(path).or_default().removed.extend(ids);
+    }
+    for input in inputs.values_mut() {
+        input.removed.sort();
+        input.removed.dedup();
+    }
 }
 
 /// What would happen to each document that is written.

@@ -58,7 +58,11 @@ impl ProtectedRemovals {
 
     /// The same of a plan in which no DNS name changes hands.
     pub(crate) fn of_plan(before: &Snapshot, plan: &Plan) -> Self {
-        let is_protected = |id: &Id| before.cluster(id).is_some_and(Cluster::is_protected);
+        Self::of_clusters(plan, |id| before.cluster(id).is_some_and(Cluster::is_protected))
+    }
+
+    /// What a plan takes from the clusters for which this holds.
+    pub(crate) fn of_clusters(plan: &Plan, is_protected: impl Fn(&Id) -> bool) -> Self {
         let removed = plan.clusters.iter().map(|it| {
             let count: usize = it.inputs.values().map(|inputs| inputs.removed.len()).sum();
             (it.id.clone(), count)

@@ -24,6 +24,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types {
     documents: BTreeMap<Id, Arc<(Document, TypeRecord)>>,
+    /// The record of the cluster type, by which the list of clusters is served. It has no list and no path of its own to lose.
+    cluster: Option<Arc<(Document, TypeRecord)>>,
     /// Worked out when a record changes: polls ask for it.
     unserved: BTreeSet<usize>,
     /// The recorded types that this server's files do not declare. Worked out with them: every change asks.
@@ -32,11 +34,12 @@ pub(crate) struct Types {
 
 impl Types {
     pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
-        self.documents.values().map(|entry| &entry.0)
+        self.documents.values().chain(&self.cluster).map(|entry| &entry.0)
     }
 
     pub(crate) fn document(&self, id: &Id) -> Option<&Document> {
-        self.documents.get(id).map(|entry| &entry.0)
+        let entry = if id.as_str() == ResourceType::CLUSTER { self.cluster.as_ref() } else { self.documents.get(id) };
+        entry.map(|entry| &entry.0)
     }
 
     /// Whether the type at a position of the registry is served.
@@ -67,7 +70,18 @@ impl Types {
 
     /// The kind that is, or was the last to be, served under a path.
     fn kind_at(&self, path: &str) -> Option<&Kind> {
-        self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path)).map(|record| &record.kind)
+        self.record_at(path).map(|record| &record.kind)
+    }
+
+    /// The record of the type that is, or was the last to be, served under a path.
+    pub(crate) fn record_at(&self, path: &str) -> Option<&TypeRecord> {
+        self.documents.values().map(|entry| &entry.1).find(|record| record.has_path(path))
+    }
+
+    /// The paths under which a recorded type is, or was, served.
+    pub(crate) fn known_paths(&self) -> impl Iterator<Item = &String> {
+        let records = self.documents.values().map(|entry| &entry.1);
+        records.flat_map(|record| iter::once(&record.path).chain(&record.former_paths))
     }
 
     /// Serves what the registry declares, whatever is recorded.
@@ -82,12 +96,14 @@ impl Types {
         document: Option<Document>,
         registry: &Registry,
     ) -> Result<(), SnapshotError> {
-        match document {
-            Some(document) => {
-                let record = TypeRecord::read(&document.body);
-                let record = record.map_err(|error| SnapshotError::unreadable(&document, error.to_string()))?;
-                self.documents.insert(id.clone(), Arc::new((document, record)));
-            }
+        let read = |document: Document| match TypeRecord::read(&document.body) {
+            Ok(record) => Ok(Arc::new((document, record))),
+            Err(error) => Err(SnapshotError::unreadable(&document, error.to_string())),
+        };
+        let entry = document.map(read).transpose()?;
+        match entry {
+            entry if id.as_str() == ResourceType::CLUSTER => self.cluster = entry,
+            Some(entry) => drop(self.documents.insert(id.clone(), entry)),
             None => drop(self.documents.remove(id)),
         }
         let (changed, others): (Vec<_>, Vec<_>) =
@@ -109,7 +125,14 @@ impl Types {
     }
 
     fn changes(&self, registry: &Registry) -> Vec<TypeChange> {
-        registry.compare(&self.records())
+        let mut changes = registry.compare(&self.records());
+        changes.extend(registry.compare_cluster(self.cluster_record()));
+        changes
+    }
+
+    /// How the list of clusters is recorded to be served.
+    pub(crate) fn cluster_record(&self) -> Option<&TypeRecord> {
+        self.cluster.as_ref().map(|entry| &entry.1)
     }
 }
 
@@ -127,7 +150,7 @@ impl Snapshot {
 
     /// The paths of the types that are not served, because their files and the change log differ.
     pub fn unserved_paths(&self) -> impl Iterator<Item = &str> {
-        let unserved = self.registry().definitions().filter(|ty| !self.types().serves(ty.position));
+        let unserved = self.registry().types().filter(|ty| !self.types().serves(ty.position));
         unserved.map(|ty| ty.path.as_str())
     }
 
@@ -188,19 +211,28 @@ impl Snapshot {
         Ok(Plan { refused: ProtectedRemovals::of_plan(self, &plan).refused(allowed), ..plan })
     }
 
-    pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
+    /// The same documents, read and served by the types that are recorded.
+    pub(crate) fn as_recorded(&self) -> Result<Self, SnapshotError> {
         let recorded = Arc::new(self.registry().as_recorded(&self.types().records()));
-        let before = Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all();
-        let mut plan = Plan::new(self.revision().0, document_plans(self, writes));
+        Ok(Self::load(recorded, *self.point(), self.all_documents().cloned())?.serving_all())
+    }
+
+    pub(crate) fn plan_of_types(&self, next: &Self, writes: &[Write]) -> Result<Plan, SnapshotError> {
+        let before = self.as_recorded()?;
+        let mut plan = Plan::new(self.point(), document_plans(self, writes));
         let ids: Vec<Id> = before.clusters().filter(|cluster| cluster.is_live()).map(|it| it.id().clone()).collect();
-        let records = self.types().documents.values().map(|entry| &entry.1);
-        let recorded = records.flat_map(|record| iter::once(&record.path).chain(&record.former_paths));
-        let paths: BTreeSet<&str> =
-            next.registry().definitions().map(|ty| &ty.path).chain(recorded).map(String::as_str).collect();
+        let declared = next.registry().definitions().map(|ty| &ty.path);
+        let paths: BTreeSet<&str> = declared.chain(self.types().known_paths()).map(String::as_str).collect();
+        let on_path = |id: &Id, path: &str| {
+            path_plan((&before, last_type(&before, path)), (next, next.registry().by_path(path)), id, path)
+        };
+        let cluster = next.registry().by_kind(ResourceType::CLUSTER);
+        let lists_clusters_anew = cluster.filter(|ty| !self.types().serves(ty.position));
         for id in ids {
-            let inputs =
-                paths.iter().filter_map(|path| Some(((*path).to_owned(), path_plan(&before, next, &id, path)?)));
-            add_cluster(&mut plan, &before, next, &id, inputs.collect());
+            let inputs = paths.iter().filter_map(|path| Some(((*path).to_owned(), on_path(&id, path)?)));
+            let mut inputs: BTreeMap<_, _> = inputs.collect();
+            inputs.extend(lists_clusters_anew.map(|ty| (ty.path.clone(), listed_anew(next, &id))));
+            add_cluster(&mut plan, &before, next, &id, inputs);
         }
         Ok(plan)
     }
@@ -210,7 +242,9 @@ impl Draft<'_> {
     /// Records the types as this server's files declare them: those that changed, those that are new, and those without a file,
     /// which are recorded as retired.
     pub fn accept_types(&mut self) -> Result<(), EditError> {
-        for record in self.fleet().registry().accepted(&self.fleet().types().records()) {
+        let (registry, types) = (self.fleet().registry(), self.fleet().types());
+        let cluster = registry.compare_cluster(types.cluster_record()).and_then(|change| change.declared);
+        for record in registry.accepted(&types.records()).into_iter().chain(cluster) {
             let write = record.write().map_err(|error| FieldError::new("/kind", "id", error.to_string()))?;
             self.write_record(write);
         }
@@ -218,10 +252,20 @@ impl Draft<'_> {
     }
 }
 
+/// What becomes of a cluster's entry in the list of clusters when that is served in another way. What a template makes of it is
+/// not known.
+pub(crate) fn listed_anew(next: &Snapshot, id: &Id) -> InputPlan {
+    let added = next.cluster(id).filter(|cluster| cluster.is_live()).map(|_| id.clone());
+    InputPlan { added: added.into_iter().collect(), removed: vec![id.clone()], ..InputPlan::default() }
+}
+
 /// What one cluster would get differently on one path; none if nothing.
-fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<InputPlan> {
-    let was = last_type(before, path);
-    let is = next.registry().by_path(path);
+pub(crate) fn path_plan(
+    (before, was): (&Snapshot, Option<&ResourceType>),
+    (next, is): (&Snapshot, Option<&ResourceType>),
+    id: &Id,
+    path: &str,
+) -> Option<InputPlan> {
     let answers =
         |fleet: &Snapshot, ty: &ResourceType| fleet.cluster(id).is_some_and(|it| fleet.input_texts(it, ty).is_ok());
     if let (Some(was), Some(is)) = (was, is.filter(|is| answers(next, is))) {
@@ -239,7 +283,7 @@ fn path_plan(before: &Snapshot, next: &Snapshot, id: &Id, path: &str) -> Option<
 }
 
 /// The type that was the last to answer under a path. It may have moved since.
-fn last_type<'a>(before: &'a Snapshot, path: &str) -> Option<&'a ResourceType> {
+pub(crate) fn last_type<'a>(before: &'a Snapshot, path: &str) -> Option<&'a ResourceType> {
     let registry = before.registry();
     match before.types().kind_at(path) {
         Some(kind) => registry.by_kind(kind.as_str()),

@@ -46,6 +46,12 @@ impl FromStr for StoreId {
 pub struct Epoch(pub u64);
 
 impl Epoch {
+    /// Whether no other history has been accepted yet.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The epoch that overrules this one.
     #[must_use]
     pub fn next(self) -> Self {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{Id, Kind, Value};
+use crate::{Epoch, Id, Kind, Point, Value};
 
 /// A change, told before it is made.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,9 @@ pub struct Plan {
     pub dry_run: bool,
     /// The revision on which the plan was made.
     pub revision: u64,
+    /// The epoch of the change log, which is left out while it is the first.
+    #[serde(default, skip_serializing_if = "Epoch::is_first")]
+    pub epoch: Epoch,
     /// The documents that would be written.
     pub documents: Vec<DocumentPlan>,
     /// The clusters that would get something else.
@@ -124,10 +127,11 @@ pub struct Totals {
 }
 
 impl Plan {
-    /// A plan on a revision that does nothing to clusters yet.
+    /// A plan on a point of the change log that does nothing to clusters yet.
     #[must_use]
-    pub fn new(revision: u64, documents: Vec<DocumentPlan>) -> Self {
-        Self { dry_run: true, revision, documents, clusters: Vec::new(), totals: BTreeMap::new(), refused: None }
+    pub fn new(point: &Point, documents: Vec<DocumentPlan>) -> Self {
+        let (revision, epoch) = (point.revision.0, point.epoch);
+        Self { dry_run: true, revision, epoch, documents, clusters: Vec::new(), totals: BTreeMap::new(), refused: None }
     }
 
     /// How many inputs would go, over all environments.

@@ -131,6 +131,9 @@ impl ResourceType {
                 only.extend(fields.iter().cloned());
             }
         }
+        if record.ordered_by.is_some() {
+            self.ordered_by.clone_from(&record.ordered_by);
+        }
         let nest = |(name, fields): (&String, &BTreeSet<String>)| Nest {
             name: name.clone(),
             fields: fields.iter().cloned().collect(),

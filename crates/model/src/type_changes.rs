@@ -71,6 +71,19 @@ impl Registry {
         changes
     }
 
+    /// Where the cluster type and its record differ, by which the list of clusters is served. A change log of an older version has
+    /// no such record.
+    #[must_use]
+    pub fn compare_cluster(&self, recorded: Option<&TypeRecord>) -> Option<TypeChange> {
+        let declared = self.by_kind(ResourceType::CLUSTER).map(TypeRecord::declared)?;
+        let change = match recorded {
+            Some(recorded) if recorded.agrees_with(&declared) && recorded.covers(&declared) => return None,
+            Some(recorded) if !recorded.agrees_with(&declared) => TypeChangeKind::Changed,
+            _ => TypeChangeKind::Added,
+        };
+        Some(TypeChange { change, recorded: recorded.cloned(), declared: Some(declared) })
+    }
+
     /// The records that are written when an operator accepts these types: those that then say something else than before.
     #[must_use]
     pub fn accepted(&self, records: &[TypeRecord]) -> Vec<TypeRecord> {

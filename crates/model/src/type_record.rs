@@ -55,6 +55,10 @@ pub struct TypeRecord {
     /// Which of them stand in an object of an input and not beside its id, by the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nest: BTreeMap<String, BTreeSet<String>>,
+    /// The field that lists the ids which must be healthy first, by which inputs have `effective_depends_on`. Absent in records of
+    /// older versions too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered_by: Option<String>,
     /// Whether an operator has accepted that it is served no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
@@ -83,6 +87,7 @@ impl TypeRecord {
             fields: Some(ty.served.iter().cloned().chain(patches).collect()),
             fixed: (!ty.fixed.is_empty()).then(|| ty.fixed.keys().cloned().collect()),
             nest: ty.nests.iter().map(|nest| (nest.name.clone(), nest.fields.iter().cloned().collect())).collect(),
+            ordered_by: ty.ordered_by.clone(),
             retired: false,
             former_paths: BTreeSet::new(),
             former_lists: BTreeSet::new(),
@@ -102,7 +107,14 @@ impl TypeRecord {
             && self.defaults.iter().all(|(name, value)| declared.defaults.get(name) == Some(value))
             && declared.defaults.iter().all(|field| self.defaults.contains_key(field.0) || is_harmless(field))
             && self.fixed.iter().flatten().all(|name| declared.fixed.as_ref().is_some_and(|fixed| fixed.contains(name)))
+            && self.ordered_by.as_ref().is_none_or(|name| declared.ordered_by.as_ref() == Some(name))
             && self.fields.iter().flatten().all(|name| is_served(name) && is_in_place(name))
+    }
+
+    /// Whether clusters get by a later record what they got by this one, as far as both say.
+    #[must_use]
+    pub fn is_continued_by(&self, later: &Self) -> bool {
+        self.retired == later.retired && Self { retired: false, ..self.clone() }.agrees_with(later)
     }
 
     /// Whether it says all that a file with which it agrees says.
@@ -111,6 +123,7 @@ impl TypeRecord {
             && self.defaults == declared.defaults
             && self.nest == declared.nest
             && self.fixed == declared.fixed
+            && self.ordered_by == declared.ordered_by
     }
 
     /// The object of an input in which a field stands; none if it stands beside the id.
@@ -179,6 +192,9 @@ impl TypeRecord {
         if let Some(names) = &self.fixed {
             fields.insert("fixed".to_owned(), names.iter().cloned().collect());
         }
+        if let Some(name) = &self.ordered_by {
+            fields.insert("ordered_by".to_owned(), Value::from(name.as_str()));
+        }
         if !self.nest.is_empty() {
             let nest = self.nest.iter().map(|(name, fields)| (name.clone(), fields.iter().cloned().collect()));
             fields.insert("nest".to_owned(), Value::Object(nest.collect()));
@@ -237,6 +253,18 @@ mod tests {
         let free = TypeRecord { fixed: None, ..record.clone() };
         assert!(!record.agrees_with(&free));
         assert!(free.agrees_with(&record), "to plan more is no danger");
+    }
+
+    #[test]
+    fn inputs_do_not_lose_their_order_unasked() {
+        let (_, ordered) = declared("platform_component");
+        assert_eq!(ordered.ordered_by.as_deref(), Some("depends_on"));
+        let unordered = TypeRecord { ordered_by: None, ..ordered.clone() };
+        assert!(!ordered.agrees_with(&unordered));
+        let other = TypeRecord { ordered_by: Some("labels".to_owned()), ..ordered.clone() };
+        assert!(!ordered.agrees_with(&other));
+        // A record of an older version has changed nothing, and is completed.
+        assert!(unordered.agrees_with(&ordered) && !unordered.covers(&ordered));
     }
 
     /// Where a record knows nothing of a field, a file may bring it, but no default by which objects become others.

@@ -1,4 +1,5 @@
-//! `If-Match` and `If-None-Match`: an ETag is the revision that wrote the document last.
+//! `If-Match` and `If-None-Match`: an ETag is the revision that wrote the document last and, once an operator has accepted another
+//! history of the change log, its epoch: revisions are counted anew there.
 //!
 //! As RFC 9110 has it, `If-Match` compares strongly, so that a weak tag never matches: a proxy that changed an answer made it weak.
 //! `If-None-Match` compares weakly. What is no tag matches nothing.
@@ -11,14 +12,19 @@ use axum::{
         request::Parts,
     },
 };
-use model::{Document, Revision, State};
+use model::{Document, Epoch, Revision, State};
 
 use crate::failure::Failure;
 
 /// The ETag of a document.
-pub(crate) fn etag(revision: Revision) -> HeaderValue {
-    // A number in quotes is a header value.
-    HeaderValue::try_from(format!("\"{revision}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+pub(crate) fn etag(revision: Revision, epoch: Epoch) -> HeaderValue {
+    // Numbers in quotes are a header value.
+    HeaderValue::try_from(tag_of(revision, epoch)).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// With its quotes.
+fn tag_of(revision: Revision, epoch: Epoch) -> String {
+    if epoch == Epoch::default() { format!("\"{revision}\"") } else { format!("\"{revision}.{epoch}\"") }
 }
 
 /// What a client expects a document to be.
@@ -84,13 +90,13 @@ impl Tags {
         Some(Self(tags))
     }
 
-    fn hold(&self, document: Option<&Document>) -> bool {
+    fn hold(&self, document: Option<&Document>, epoch: Epoch) -> bool {
         let live = document.filter(|document| document.state == State::Live);
-        live.is_some_and(|document| self.name(document.revision))
+        live.is_some_and(|document| self.name(document.revision, epoch))
     }
 
-    fn name(&self, revision: Revision) -> bool {
-        let name = format!("\"{revision}\"");
+    fn name(&self, revision: Revision, epoch: Epoch) -> bool {
+        let name = tag_of(revision, epoch);
         self.0.iter().any(|tag| match tag {
             Tag::Any => true,
             Tag::Strong(tag) | Tag::Weak(tag) => *tag == name,
@@ -118,24 +124,24 @@ impl Precondition {
         Err(Failure::new(StatusCode::BAD_REQUEST, "no-precondition", detail))
     }
 
-    /// For a change: 412 where the document is not what the client expects.
-    pub(crate) fn check(&self, document: Option<&Document>) -> Result<(), Failure> {
-        let good = self.matches.as_ref().is_none_or(|tags| tags.hold(document))
-            && self.matches_not.as_ref().is_none_or(|tags| !tags.hold(document));
+    /// For a change: 412 where the document, in this epoch of the change log, is not what the client expects.
+    pub(crate) fn check(&self, document: Option<&Document>, epoch: Epoch) -> Result<(), Failure> {
+        let good = self.matches.as_ref().is_none_or(|tags| tags.hold(document, epoch))
+            && self.matches_not.as_ref().is_none_or(|tags| !tags.hold(document, epoch));
         if good {
             return Ok(());
         }
         let now = match document {
             None => "it is not there".to_owned(),
             Some(document) if document.state == State::Retired => "it is decommissioned".to_owned(),
-            Some(document) => format!("its ETag is \"{}\"", document.revision),
+            Some(document) => format!("its ETag is {}", tag_of(document.revision, epoch)),
         };
         let detail = format!("the document is not what the request expects: {now}");
         Err(Failure::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail))
     }
 
     /// For a read: whether the client has what a revision wrote already.
-    pub(crate) fn is_known(&self, revision: Revision) -> bool {
-        self.matches_not.as_ref().is_some_and(|tags| tags.name(revision))
+    pub(crate) fn is_known(&self, revision: Revision, epoch: Epoch) -> bool {
+        self.matches_not.as_ref().is_some_and(|tags| tags.name(revision, epoch))
     }
 }

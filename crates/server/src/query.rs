@@ -81,7 +81,7 @@ impl Params {
     }
 
     /// Takes a number within bounds.
-    fn bounded(&mut self, name: &str, most: u64) -> Result<Option<u64>, Failure> {
+    pub(crate) fn bounded(&mut self, name: &str, most: u64) -> Result<Option<u64>, Failure> {
         let number = self.parsed::<u64>(name, "a number")?;
         if number.is_some_and(|number| number > most) {
             return Err(refuse(name, format!("\"{name}\" is at most {most}")));

@@ -5,8 +5,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use fleet::{ProblemFilter, Rule, Snapshot};
-use model::{Change, Origin, Point, Registry, Revision};
+use fleet::{ProblemFilter, Rule, Snapshot, repeated_dns_names};
+use model::{Change, Origin, Point, Registry, Revision, Write};
 use store::{AppendError, Store, StoreError, seed};
 
 use crate::Clock;
@@ -52,6 +52,7 @@ pub(crate) async fn plant(
 fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
     let mut writes = seed::read(file, registry).map_err(|error| error.to_string())?;
     let blank = Snapshot::load(registry.clone(), *beginning, []).map_err(|error| error.to_string())?;
+    refuse_repeated_names(&writes)?;
     writes.extend(blank.unrecorded_types());
     let origin = Origin {
         at: clock.now(),
@@ -67,6 +68,19 @@ fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock:
 
 /// As many problems of each rule are named in a refusal.
 const NAMED: u64 = 5;
+
+/// Refuses clusters that have one name twice, as a request that creates them would.
+fn refuse_repeated_names(writes: &[Write]) -> Result<(), String> {
+    let broken: Vec<_> = writes
+        .iter()
+        .flat_map(|write| {
+            let name = move |error| format!("{} \"{}\": {error}", write.kind, write.id);
+            repeated_dns_names(write).into_iter().map(name)
+        })
+        .take(100)
+        .collect();
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
+}
 
 /// Refuses a fleet in which something is wrong for which polls would be refused.
 fn refuse_broken(fleet: &Snapshot) -> Result<(), String> {

@@ -266,7 +266,7 @@ impl From<Objections> for Failure {
 }
 
 /// A change that would take inputs from protected clusters.
-fn protected(refused: RefusedRemovals) -> Failure {
+pub(crate) fn protected(refused: RefusedRemovals) -> Failure {
     let of_cluster = |ProtectedCluster { id, removed }: ProtectedCluster| {
         let kind = Kind::from(ResourceType::CLUSTER);
         FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).of(&kind, &id)
@@ -291,8 +291,9 @@ impl From<EditError> for Failure {
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
             EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
-            EditError::AmbiguousPatch { is_strategic, .. } => {
-                let types = HeaderValue::from_static(if *is_strategic {
+            EditError::AmbiguousPatch { .. } | EditError::AmbiguousReferences { .. } => {
+                let is_strategic = matches!(error, EditError::AmbiguousPatch { is_strategic: true, .. });
+                let types = HeaderValue::from_static(if is_strategic {
                     "application/strategic-merge-patch+json"
                 } else {
                     "application/merge-patch+json, application/strategic-merge-patch+json"

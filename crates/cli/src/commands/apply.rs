@@ -166,14 +166,14 @@ impl ApplyArgs {
         let mut differences = Vec::new();
         let change = self.consent.confirm_and_retry(session, || {
             // The plan must be for the compared revision: the server refuses it if the fleet was changed in between.
-            let revision = session.client.ready()?.revision;
+            let ready = session.client.ready()?;
             let comparison = self.desired.compare(session, &file_documents)?;
             self.report_comparison(session, &comparison);
             differences = comparison.differences;
             let writes: Vec<_> = differences.iter().map(DocumentDifference::write).collect();
             let restores = differences.iter().any(|difference| matches!(difference, DocumentDifference::Restored(_)));
             let confirm = if self.desired.prune || restores { Confirm::OnChange } else { Confirm::OnLoss };
-            Ok((Edit::batch(writes).on(revision.0), confirm))
+            Ok((Edit::batch(writes).on(ready.revision.0, ready.epoch), confirm))
         });
         let Some(change) = change.map_err(|error| with_positions(error, &differences))? else {
             return Ok(ExitCode::SUCCESS);

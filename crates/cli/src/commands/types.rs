@@ -84,7 +84,7 @@ fn change_text(change: TypeChangeKind) -> &'static str {
 }
 
 fn record_text(record: Option<&TypeRecord>) -> String {
-    let text = |TypeRecord { list, path, key, defaults, fields, nest, fixed, retired, .. }: &TypeRecord| {
+    let text = |TypeRecord { list, path, key, defaults, fields, nest, fixed, ordered_by, retired, .. }: &TypeRecord| {
         let mut text = format!("path={path} list={list} key={key}");
         for (name, value) in defaults {
             let _ = write!(text, " {name}={value}");
@@ -100,6 +100,9 @@ fn record_text(record: Option<&TypeRecord>) -> String {
         for (name, fields) in nest {
             let fields: Vec<_> = fields.iter().map(String::as_str).collect();
             let _ = write!(text, " {name}={{{}}}", fields.join(","));
+        }
+        if let Some(name) = ordered_by {
+            let _ = write!(text, " ordered_by={name}");
         }
         if *retired {
             text.push_str(" retired");

@@ -1,16 +1,18 @@
-//! A patch that does not define how it treats lists must not shorten one.
+//! A patch that does not say how it treats lists must not shorten one, nor drop what a reference overrides.
 //!
 //! Of one body, a merge patch leaves a cluster with the references in the body alone, and a strategic merge patch with all that
-//! it had before too. `application/json` means neither, so a patch in that form that would remove references is refused.
+//! it had before too. `application/json` says neither, so what would take references away in that form is refused, and so is a body
+//! by which the two would leave other overrides behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Id, Map, Patch, ResourceType, Value};
 
 use super::{Draft, EditError};
 
 impl Draft<'_> {
-    /// Refuses a patch after which a cluster refers to less than before.
+    /// Refuses a patch after which a cluster refers to less than before, or would say less beside its references than the same
+    /// body means as a strategic merge patch.
     pub fn refuse_shorter_lists(&mut self, ty: &ResourceType, ids: &[Id], patch: &Patch) -> Result<(), EditError> {
         self.close_all()?;
         let (Patch::Merge(fields) | Patch::Strategic(fields)) = patch else { return Ok(()) };
@@ -39,10 +41,39 @@ impl Draft<'_> {
                         is_strategic,
                     });
                 }
+                let Patch::Merge(Value::Object(changes)) = patch else { continue };
+                let read_by = registry.definitions().find(|it| it.list == list);
+                let ids = read_by.map(|it| differing(it, &before, &after, changes)).unwrap_or_default();
+                if !ids.is_empty() {
+                    return Err(EditError::AmbiguousReferences { id: id.clone(), list: list.to_owned(), ids });
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The references of a type that would say something else if a merge patch were a strategic merge patch.
+fn differing(ty: &ResourceType, before: &Map, merged: &Map, changes: &Map) -> Vec<String> {
+    let list = ty.list.as_str();
+    let only_list =
+        |fields: &Map| -> Map { fields.get(list).map(|value| (list.to_owned(), value.clone())).into_iter().collect() };
+    let strategic = Patch::Strategic(Value::Object(only_list(changes))).apply(only_list(before));
+    // A body that is no strategic merge patch has one meaning alone.
+    let Ok(strategic) = strategic else { return Vec::new() };
+    let (merged, strategic) = (overrides(ty, merged), overrides(ty, &strategic));
+    let ids: BTreeSet<_> = merged.keys().chain(strategic.keys()).copied().collect();
+    ids.into_iter().filter(|id| merged.get(id) != strategic.get(id)).map(ToOwned::to_owned).collect()
+}
+
+/// What each reference of a type overrides, without what is the same as to say nothing.
+fn overrides<'a>(ty: &ResourceType, fields: &'a Map) -> BTreeMap<&'a str, BTreeMap<&'a str, &'a Value>> {
+    let items = fields.get(&ty.list).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+    let said = |item: &'a Map| {
+        let fields = item.iter().filter(|(name, value)| !value.is_null() && !ty.is_default(name, value));
+        fields.map(|(name, value)| (name.as_str(), value)).collect()
+    };
+    items.filter_map(|item| Some((item.get("id")?.as_str()?, said(item)))).collect()
 }
 
 /// What a list of a cluster refers to.

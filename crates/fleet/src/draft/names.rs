@@ -5,7 +5,9 @@
 //! edit cannot add a name to it; only a document that is created brings its own, as an import does. Only
 //! [`Draft::release_dns`] takes a name off the list, and writes down what a poller under it has.
 
-use model::{Body, Excerpt, FieldError, Id, Kind, Map, Op, ResourceType, Value, dns_spelling};
+use std::collections::BTreeSet;
+
+use model::{Body, Excerpt, FieldError, Id, Kind, Map, Op, ResourceType, Value, Write, dns_spelling};
 use serde_json::json;
 
 use super::{Draft, Edit, EditError, check_fields};
@@ -97,6 +99,24 @@ impl Draft<'_> {
     }
 }
 
+/// The DNS names that stand twice in a cluster document that a seed brings. Many names are no error there, as they are in a request.
+#[must_use]
+pub fn repeated_dns_names(write: &Write) -> Vec<FieldError> {
+    let Op::Put(body) = &write.op else { return Vec::new() };
+    // Most clusters never had another name, and their texts need not be read. A name may be escaped.
+    let text = body.text();
+    let may_have =
+        write.kind.as_str() == ResourceType::CLUSTER && [FORMER, RELEASED, "\\"].iter().any(|part| text.contains(part));
+    let fields = may_have.then(|| body.fields().ok()).flatten();
+    let mut errors = Vec::new();
+    if let Some(fields) = fields {
+        DnsNames::read(&fields).check_repeated((usize::MAX, usize::MAX), |field, rule, message| {
+            errors.push(FieldError::new(format!("/{field}"), rule, message).of(&write.kind, &write.id));
+        });
+    }
+    errors
+}
+
 /// The names in a cluster document, as they are written there.
 pub(super) struct DnsNames {
     dns: Option<String>,
@@ -131,15 +151,19 @@ impl DnsNames {
         if self.released.len() > MOST_RELEASED {
             refuse(RELEASED, RELEASED_LIMIT, released_limit());
         }
-        let mut seen: Vec<&str> = self.dns.as_deref().into_iter().collect();
-        let former = self.former.iter().take(MOST).map(|name| (FORMER, name.as_str()));
-        for (field, name) in former.chain(self.released_names().take(MOST_RELEASED).map(|name| (RELEASED, name))) {
-            if holds(seen.iter().copied(), name) {
+        self.check_repeated((MOST, MOST_RELEASED), refuse);
+    }
+
+    /// Refuses names that stand in two places, in any spelling, among the first so many of each list.
+    fn check_repeated(&self, (former, released): (usize, usize), mut refuse: impl FnMut(&str, &'static str, String)) {
+        let mut seen: BTreeSet<_> = self.dns.as_deref().map(dns_spelling).into_iter().collect();
+        let former = self.former.iter().take(former).map(|name| (FORMER, name.as_str()));
+        for (field, name) in former.chain(self.released_names().take(released).map(|name| (RELEASED, name))) {
+            if !seen.insert(dns_spelling(name)) {
                 let message =
                     format!("\"{}\" is a name of this cluster already; each stands in one place", Excerpt(name));
                 refuse(field, "former-dns", message);
             }
-            seen.push(name);
         }
     }
 

@@ -55,8 +55,17 @@ impl PreviousOwner<'_> {
 
     /// What pollers under the name lose on one path when another cluster, or this one again, answers them there.
     pub(crate) fn lost(&self, before: ServedType<'_>, after: ServedType<'_>, taker: &Id) -> BTreeSet<Id> {
-        let ((_, known_ty), (_, ty)) = (before, after);
-        let is = inputs(after, taker);
+        self.lost_but(before, after.1, &inputs(after, taker))
+    }
+
+    /// What pollers under the name have on one path.
+    pub(crate) fn lost_whole(&self, before: ServedType<'_>) -> BTreeSet<Id> {
+        self.lost_but(before, before.1, &BTreeMap::new())
+    }
+
+    /// What pollers under the name lose on one path when they are answered these inputs of a type.
+    fn lost_but(&self, before: ServedType<'_>, ty: &ResourceType, is: &BTreeMap<Id, String>) -> BTreeSet<Id> {
+        let known_ty = before.1;
         let rendered = |id: &Id| is.get(id).map_or(Rendered::Nothing, |input| Rendered::from_input(ty, input));
         let own = inputs(before, self.id()).into_iter().filter(|(id, known)| {
             let was = Rendered::from_input(known_ty, known);

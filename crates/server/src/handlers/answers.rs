@@ -11,7 +11,7 @@ use axum::{
 };
 use fleet::Empty;
 use http_body_util::Full;
-use model::{Document, Id, ResourceType, Revision, Write};
+use model::{Document, Epoch, Id, ResourceType, Revision, Write};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
@@ -70,13 +70,13 @@ pub(crate) fn send_zipped(answer: impl AsRef<[u8]> + Send + 'static) -> http::Re
 }
 
 /// Tells the client that it has the present version already.
-pub(crate) fn not_modified(revision: Revision) -> Response {
-    (StatusCode::NOT_MODIFIED, [(header::ETAG, etag(revision))]).into_response()
+pub(crate) fn not_modified(revision: Revision, epoch: Epoch) -> Response {
+    (StatusCode::NOT_MODIFIED, [(header::ETAG, etag(revision, epoch))]).into_response()
 }
 
 /// Sends a document.
-pub(crate) fn described(status: StatusCode, document: &Document) -> Response {
-    let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(document.revision))];
+pub(crate) fn described(status: StatusCode, document: &Document, epoch: Epoch) -> Response {
+    let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(document.revision, epoch))];
     (status, headers, document.body.text().into_owned()).into_response()
 }
 
@@ -107,7 +107,10 @@ impl<T> Outcome<T> {
 
 /// Sends the outcome of a change to one document: the document as it is now.
 pub(crate) fn changed<T>(outcome: Outcome<T>, ty: &ResourceType, id: &Id) -> Result<Response, Failure> {
-    outcome.answer(|done| Ok(described(StatusCode::OK, done.fleet.document(ty, id).ok_or_else(Failure::not_found)?)))
+    outcome.answer(|done| {
+        let document = done.fleet.document(ty, id).ok_or_else(Failure::not_found)?;
+        Ok(described(StatusCode::OK, document, done.fleet.point().epoch))
+    })
 }
 
 /// Sends the outcome of a change to many documents: what was written, and as which revision.

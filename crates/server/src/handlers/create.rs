@@ -20,14 +20,14 @@ pub(crate) async fn create(
     let precondition = mutation.precondition();
     let outcome = mutation.make(|draft| {
         let id = draft.create(ty, fields.clone())?;
-        precondition.check(draft.fleet().document(ty, &id))?;
+        precondition.check(draft.fleet().document(ty, &id), draft.fleet().point().epoch)?;
         Ok(id)
     });
     outcome.await?.answer(|done| {
         let id = &done.value;
         let document = done.fleet.document(ty, id).ok_or_else(Failure::not_found)?;
         let location = HeaderValue::try_from(format!("/{plural}/{id}")).map_err(Failure::internal)?;
-        let mut response = described(StatusCode::CREATED, document);
+        let mut response = described(StatusCode::CREATED, document, done.fleet.point().epoch);
         response.headers_mut().insert(LOCATION, location);
         Ok(response)
     })

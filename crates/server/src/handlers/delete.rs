@@ -20,7 +20,7 @@ pub(crate) async fn delete(
         let deleted = mutation.make(|draft| {
             draft.purge(&id)?;
             let document = draft.fleet().document(ty, &id);
-            precondition.check(document)?;
+            precondition.check(document, draft.fleet().point().epoch)?;
             Ok(document.cloned())
         });
         deleted.await?
@@ -29,5 +29,8 @@ pub(crate) async fn delete(
             .of(ty, &id, |draft| draft.delete(ty, &id, cascade).map(|()| draft.fleet().document(ty, &id).cloned()));
         deleted.await?
     };
-    outcome.answer(|done| Ok(described(StatusCode::OK, &done.value.ok_or_else(Failure::not_found)?)))
+    outcome.answer(|done| {
+        let document = done.value.ok_or_else(Failure::not_found)?;
+        Ok(described(StatusCode::OK, &document, done.fleet.point().epoch))
+    })
 }

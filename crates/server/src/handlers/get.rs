@@ -15,9 +15,11 @@ pub(crate) async fn get(
     let (ty, id) = document_at(&app, &segments)?;
     let revision = past::revision(&mut params)?;
     params.none_left()?;
+    // Before the document: a tag of an epoch that is over matches nothing.
+    let epoch = app.snapshot()?.point().epoch;
     let document = past::document(&app, ty, &id, revision).await?;
-    if precondition.is_known(document.revision) {
-        return Ok(not_modified(document.revision));
+    if precondition.is_known(document.revision, epoch) {
+        return Ok(not_modified(document.revision, epoch));
     }
-    Ok(described(StatusCode::OK, &document))
+    Ok(described(StatusCode::OK, &document, epoch))
 }

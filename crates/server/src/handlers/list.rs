@@ -35,9 +35,9 @@ pub(crate) async fn list(
     let now = app.snapshot()?;
     let past = past::known(&now, revision)?;
     // The ETag is that of the whole fleet: the list may contain anything that was written up to this revision.
-    let revision = past.unwrap_or(now.revision());
-    if precondition.is_known(revision) {
-        return Ok(not_modified(revision));
+    let (revision, epoch) = (past.unwrap_or(now.revision()), now.point().epoch);
+    if precondition.is_known(revision, epoch) {
+        return Ok(not_modified(revision, epoch));
     }
     let page = |found: Vec<&Document>| {
         let page = found.iter().skip(offset.map_or(0, size)).take(limit.map_or(usize::MAX, size));
@@ -53,7 +53,7 @@ pub(crate) async fn list(
     };
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::ETAG, etag(revision)),
+        (header::ETAG, etag(revision, epoch)),
         (TOTAL, HeaderValue::from(total)),
     ];
     let texts = page.into_iter().enumerate();

@@ -5,7 +5,7 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use fleet::{Draft, EditError};
-use model::{Id, ResourceType, Revision};
+use model::{Epoch, Id, MAX_SAFE_INTEGER, Point, ResourceType, Revision};
 
 use crate::{
     App,
@@ -17,16 +17,40 @@ use crate::{
 };
 
 /// The parameters that every change takes.
-pub(crate) const PARAMETERS: [&str; 3] = ["allow_removals", "dry_run", "expected_revision"];
+pub(crate) const PARAMETERS: [&str; 4] = ["allow_removals", "dry_run", "expected_epoch", "expected_revision"];
 
-/// A change that was planned on one snapshot of the fleet is not made on another: an operator may have agreed to the plan.
-pub(super) fn expect(expected: Option<Revision>, now: Revision) -> Result<(), Failure> {
-    match expected {
-        Some(expected) if expected != now => {
-            let detail = format!("the fleet is at revision {now} and not at {expected}, as the request expects");
-            Err(Failure::new(StatusCode::PRECONDITION_FAILED, "fleet-changed", detail))
+/// At what revision, and in which epoch, a request expects the fleet.
+#[derive(Clone, Copy)]
+pub(super) struct ExpectedPoint {
+    revision: Option<Revision>,
+    epoch: Option<Epoch>,
+}
+
+impl ExpectedPoint {
+    pub(super) fn take(params: &mut Params) -> Result<Self, Failure> {
+        let epoch = params.bounded("expected_epoch", MAX_SAFE_INTEGER)?.map(Epoch);
+        Ok(Self { revision: params.revision("expected_revision")?, epoch })
+    }
+
+    /// A change that was planned on one snapshot of the fleet is not made on another: somebody may have agreed to the plan. A
+    /// revision without an epoch is one of the first: in a later epoch the same number stands for other changes.
+    pub(super) fn check(self, now: &Point) -> Result<(), Failure> {
+        let refuse = |detail: String| Err(Failure::new(StatusCode::PRECONDITION_FAILED, "fleet-changed", detail));
+        let epoch = self.epoch.or(self.revision.and(Some(Epoch::default())));
+        if let Some(epoch) = epoch.filter(|epoch| *epoch != now.epoch) {
+            return refuse(format!(
+                "the change log is in epoch {} and not in {epoch}, as the request expects: plan the change again, and send the \
+                 plan's epoch as expected_epoch",
+                now.epoch
+            ));
         }
-        _ => Ok(()),
+        match self.revision.filter(|expected| *expected != now.revision) {
+            Some(expected) => {
+                let now = now.revision;
+                refuse(format!("the fleet is at revision {now} and not at {expected}, as the request expects"))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -79,10 +103,10 @@ impl Mutation {
     ) -> Result<Outcome<T>, Failure> {
         self.precondition.none_given()?;
         let terms = terms(&mut self.params)?;
-        let expected = self.params.revision("expected_revision")?;
+        let expected = ExpectedPoint::take(&mut self.params)?;
         self.params.none_left()?;
         write(&self.app, &self.access, about, terms, |draft| {
-            expect(expected, draft.fleet().revision())?;
+            expected.check(draft.fleet().point())?;
             edit(draft)
         })
         .await
@@ -99,7 +123,7 @@ impl Mutation {
         let about = if ty.is_cluster() { About::OneCluster } else { About::Many };
         self.make_about(about, |draft| {
             draft.in_force(ty, id)?;
-            precondition.check(draft.fleet().document(ty, id))?;
+            precondition.check(draft.fleet().document(ty, id), draft.fleet().point().epoch)?;
             Ok(edit(draft)?)
         })
         .await

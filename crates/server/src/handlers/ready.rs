@@ -14,6 +14,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Fai
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         revision: fleet.revision(),
+        epoch: fleet.point().epoch,
         age_seconds: app.status.age(app.clock.uptime()).as_secs_f64(),
         store: app.status.store().into(),
         types_changed: fleet.unserved_paths().chain(fleet.undeclared_paths()).map(str::to_owned).collect(),

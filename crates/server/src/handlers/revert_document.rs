@@ -17,7 +17,7 @@ pub(crate) async fn revert_document(
     let then = past::document(&app, ty, &id, Some(Revision(target.revision))).await?;
     let precondition = mutation.precondition();
     let outcome = mutation.make(|draft| {
-        precondition.check(draft.fleet().document(ty, &id))?;
+        precondition.check(draft.fleet().document(ty, &id), draft.fleet().point().epoch)?;
         draft.write(ty, &id, then.op());
         Ok(())
     });

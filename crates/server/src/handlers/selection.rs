@@ -68,8 +68,18 @@ pub(super) fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Failu
 }
 
 /// What has a meaning of its own where documents are listed or patched. A field of such a name cannot be a filter.
-const PARAMETERS: [&str; 9] =
-    ["all", "allow_removals", "decommissioned", "dry_run", "expected_revision", "label", "limit", "offset", "revision"];
+const PARAMETERS: [&str; 10] = [
+    "all",
+    "allow_removals",
+    "decommissioned",
+    "dry_run",
+    "expected_epoch",
+    "expected_revision",
+    "label",
+    "limit",
+    "offset",
+    "revision",
+];
 
 /// The fields by which documents of a type can be filtered: those with one value and, of clusters, lists of references.
 pub(crate) fn filters(ty: &ResourceType) -> impl Iterator<Item = &str> {

@@ -11,17 +11,20 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use fleet::{Snapshot, SnapshotError, difference, plan};
+use fleet::{Snapshot, plan_of_acceptance};
 use model::{Change, Digest, FieldError, Point};
 use store::AppendError;
 
-use super::{answers::REVISION, mutation, past};
+use super::{
+    answers::{REVISION, planned},
+    mutation, past,
+};
 use crate::{
     App, StoreStatus,
     access::{ReadAccess, WriteAccess},
     failure::Failure,
     query::Params,
-    writing,
+    writing::{self, Terms},
 };
 
 const DIGEST: &str = "a digest of 64 hexadecimal digits";
@@ -60,16 +63,16 @@ pub(crate) async fn accept(
     State(app): State<App>,
     mut params: Params,
 ) -> Result<Response, Failure> {
-    let dry_run = params.flag("dry_run")?;
+    let Terms { dry_run, allow_removals } = mutation::terms(&mut params)?;
     let expected = params.parsed::<Digest>("expected_digest", DIGEST)?.ok_or_else(|| {
         let rule = "the digest of the accepted change log, log.digest of GET /store, is needed";
         Failure::invalid_query(FieldError::new("/expected_digest", "required", rule))
     })?;
     let other_served = params.parsed::<Digest>("served", DIGEST)?;
-    let expected_revision = params.revision("expected_revision")?;
+    let expected_point = mutation::ExpectedPoint::take(&mut params)?;
     params.none_left()?;
     let snapshot = app.snapshot()?;
-    mutation::expect(expected_revision, snapshot.revision())?;
+    expected_point.check(snapshot.point())?;
     let log = app.log.store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
     expect(expected, &snapshot, &head)?;
@@ -80,14 +83,26 @@ pub(crate) async fn accept(
         (None, StoreStatus::Following) => return Err(not_diverged()),
         (None, StoreStatus::Starting | StoreStatus::Unavailable) => return Err(Failure::store_unavailable()),
     };
-    if dry_run {
+    let is_about_this_server = served == here;
+    if dry_run || is_about_this_server {
+        let permit = app.limits.plans.enter().await?;
+        // What another server serves is not known here, so neither is what its protected clusters would lose.
+        let allowed = if is_about_this_server { allow_removals } else { usize::MAX };
         let plan = tokio::task::block_in_place(|| {
             let next = Snapshot::load(app.registry.clone(), head, log.documents)?;
-            Ok::<_, SnapshotError>(plan(&snapshot, &next, &difference(&snapshot, &next)))
+            plan_of_acceptance(&snapshot, &next, allowed)
         });
-        return Ok(Json(plan.map_err(Failure::internal)?).into_response());
+        let plan = plan.map_err(Failure::internal)?;
+        if dry_run {
+            return planned(plan, Some(permit));
+        }
+        if let Some(refused) = plan.refused {
+            return Err(writing::protected(refused));
+        }
     }
-    let change = Change::accepting(&head, &served, access.origin(app.clock.now()));
+    // Revisions of the new epoch may be those of what is overruled, so it is an epoch that neither history has had.
+    let epoch = head.epoch.max(snapshot.point().epoch);
+    let change = Change::accepting(&Point { epoch, ..head }, &served, access.origin(app.clock.now()));
     match app.log.store()?.append(&change).await {
         Ok(()) => app.log.request_refresh(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),

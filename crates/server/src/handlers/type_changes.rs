@@ -10,7 +10,7 @@ use tokio::task::block_in_place;
 use super::{
     Mutation,
     answers::{planned, wrote},
-    mutation::{expect, terms},
+    mutation::{ExpectedPoint, terms},
 };
 use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
 
@@ -18,19 +18,20 @@ pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Param
     params.none_left()?;
     let fleet = app.snapshot()?;
     let (revision, changes) = (fleet.revision().0, fleet.type_changes());
+    let epoch = fleet.point().epoch;
     let digest = TypeChange::digest(&changes).map_err(Failure::internal)?;
     let (plan, permit) = plan(&app, &fleet, 0).await?;
-    planned(TypeChanges { revision, digest, changes, plan }, permit)
+    planned(TypeChanges { revision, epoch, digest, changes, plan }, permit)
 }
 
 pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Result<Response, Failure> {
     let seen = mutation.params.parsed::<Digest>("expected_changes", "the digest of GET /types/changes")?;
     if mutation.params.flag("dry_run")? {
         let allowed = terms(&mut mutation.params)?.allow_removals;
-        let expected = mutation.params.revision("expected_revision")?;
+        let expected = ExpectedPoint::take(&mut mutation.params)?;
         mutation.params.none_left()?;
         let fleet = app.snapshot()?;
-        expect(expected, fleet.revision())?;
+        expected.check(fleet.point())?;
         seen.map_or(Ok(()), |seen| expect_changes(seen, &fleet))?;
         let (plan, permit) = plan(&app, &fleet, allowed).await?;
         return planned(plan, permit);
@@ -65,7 +66,7 @@ fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
 async fn plan(app: &App, fleet: &Snapshot, allowed: usize) -> Result<(Plan, Option<Permit>), Failure> {
     if fleet.type_changes().is_empty() {
         // There is nothing to answer clusters twice for.
-        return Ok((Plan::new(fleet.revision().0, Vec::new()), None));
+        return Ok((Plan::new(fleet.point(), Vec::new()), None));
     }
     let plan = || {
         let mut draft = Draft::on(fleet);

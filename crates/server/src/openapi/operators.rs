@@ -23,7 +23,13 @@ pub(super) fn describe(registry: &Registry, paths: &mut Value, schemas: &mut Sch
 
 /// The parameters of every change.
 fn of_change(mut first: Vec<Value>) -> Vec<Value> {
-    first.extend([parameter("DryRun"), parameter("ExpectedRevision"), parameter("AllowRemovals"), parameter("Reason")]);
+    first.extend([
+        parameter("DryRun"),
+        parameter("ExpectedRevision"),
+        parameter("ExpectedEpoch"),
+        parameter("AllowRemovals"),
+        parameter("Reason"),
+    ]);
     first
 }
 
@@ -218,11 +224,19 @@ fn describe_changes(paths: &mut Value, schemas: &mut Schemas) {
         .at(paths, "/batch", "post");
     let summary = "Accept a change log that diverged from the served snapshot: it is followed from here.";
     Operation::new("operators", "acceptStore", summary, &accepted)
-        .with(["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "Reason"].map(parameter).to_vec())
+        .with(
+            ["ExpectedDigest", "Served", "DryRun", "ExpectedRevision", "ExpectedEpoch", "AllowRemovals", "Reason"]
+                .map(parameter)
+                .to_vec(),
+        )
         .at(paths, "/store/accept", "post");
     let summary = "Serve the resource types as this server's files declare them; expected_revision is needed.";
     Operation::new("operators", "acceptTypes", summary, &written)
-        .with(["ExpectedChanges", "PlannedRevision", "DryRun", "AllowRemovals", "Reason"].map(parameter).to_vec())
+        .with(
+            ["ExpectedChanges", "PlannedRevision", "ExpectedEpoch", "DryRun", "AllowRemovals", "Reason"]
+                .map(parameter)
+                .to_vec(),
+        )
         .at(paths, "/types/accept", "post");
     let summary = "The audit trail, newest first; the next page is in the Link header.";
     Operation::new(tag, "listChanges", summary, &schemas.answer::<Vec<ChangeSummary>>())

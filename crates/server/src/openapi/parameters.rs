@@ -65,6 +65,7 @@ fn of_edits() -> Value {
     json!({
         "DryRun": query("dry_run", flag(), "Answer what would change, and change nothing."),
         "ExpectedRevision": query("expected_revision", revision(), "Only if the fleet is still at this revision, such as that of a plan; else 412."),
+        "ExpectedEpoch": query("expected_epoch", count(), "Only if the change log is in this epoch; else 412. In an epoch that is not 0, expected_revision needs it."),
         "PlannedRevision": {"name": "expected_revision", "in": "query", "required": true, "schema": revision(), "description": "The revision of the accepted plan; if the fleet is at another, 412. With dry_run it may be left out."},
         "AllowRemovals": query("allow_removals", count(), "How many inputs the change may take from clusters with deletion_protection; with fewer than it takes, 409."),
         "ExpectedChanges": {"name": "expected_changes", "in": "query", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "description": "The digest that GET /types/changes gave; if the files and the change log differ in another way, 412. With dry_run it may be left out."},

@@ -260,6 +260,37 @@ fn a_patch_in_plain_json_does_not_shorten_a_list_of_references() {
     assert_eq!((shortened.status, &shortened.json()["namespaces"]), (200, &json!([])));
 }
 
+/// The same ids with fewer fields: a merge patch drops the others, a strategic merge patch keeps them.
+#[test]
+fn a_patch_in_plain_json_drops_no_overrides_of_a_reference() {
+    let server = Server::crud_with(&fleet_of(1));
+    let put = server.put("/clusters/c00000/platform_components/app", &json!({"component_path": "ha", "enabled": true}));
+    assert_eq!(put.status, 200, "{}", put.body);
+    let before = polls(&server, "c00000.example");
+    let body = |app: Value| json!({"platform_components": [{"id": "base"}, app]});
+    let same_ids = body(json!({"id": "app"}));
+    for changed in [same_ids.clone(), body(json!({"id": "app", "oci_tag": "v2"}))] {
+        let refused = server.patch("/clusters/c00000", &changed);
+        assert_eq!(code(&refused), (415, json!("ambiguous-patch")), "{changed}: {}", refused.body);
+        assert!(refused.json()["detail"].as_str().unwrap().contains("\"app\""), "{}", refused.body);
+        let types = "application/merge-patch+json, application/strategic-merge-patch+json";
+        assert_eq!(refused.headers["accept-patch"], types);
+    }
+    assert_eq!(polls(&server, "c00000.example"), before);
+    // Where both mean the same, nothing is asked: all that the reference says is said again, in whatever order, or more.
+    for agreed in [
+        json!({"id": "app", "component_path": "ha"}),
+        json!({"id": "app", "component_path": "ha", "oci_tag": null, "enabled": true}),
+        json!({"id": "app", "component_path": "ha", "oci_tag": "v2"}),
+    ] {
+        assert_eq!(server.patch("/clusters/c00000", &body(agreed.clone())).status, 200, "{agreed}");
+    }
+    let kept = server.write("PATCH", "/clusters/c00000", &same_ids, &[STRATEGIC]).json();
+    assert_eq!(kept["platform_components"][1]["component_path"], json!("ha"), "{kept}");
+    let dropped = server.write("PATCH", "/clusters/c00000", &same_ids, &[MERGE]).json();
+    assert_eq!(dropped["platform_components"][1], json!({"id": "app"}), "{dropped}");
+}
+
 /// While an answer is refused, Flux keeps what an earlier answer made: to empty the list then would delete that.
 #[test]
 fn a_list_whose_answer_is_refused_counts_as_running() {

@@ -5,7 +5,7 @@ use model::Value;
 use serde_json::json;
 
 use crate::{
-    harness::{Answer, Server},
+    harness::{Answer, Server, put},
     operators::fleet_of,
 };
 
@@ -239,11 +239,40 @@ fn a_cluster_is_created_with_no_more_names_than_it_can_keep() {
 }
 
 #[test]
+fn a_seed_that_gives_a_cluster_one_name_twice_is_refused_as_a_request_is() {
+    for (field, names) in [
+        ("former_dns", json!(["C00000.example."])),
+        ("former_dns", json!(["old.example", "OLD.example"])),
+        ("released_dns", json!(["c00000.example"])),
+    ] {
+        let mut seed = fleet_of(1);
+        seed["clusters"][0][field] = names;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
+        let started = crate::harness::command(folder.path()).env("SEED_FILE", "seed.json").output().unwrap();
+        let told = String::from_utf8(started.stderr).unwrap();
+        assert_eq!(started.status.code(), Some(2), "{told}");
+        assert!(told.contains("is a name of this cluster already; each stands in one place"), "{told}");
+
+        let refused = Server::crud_with(&fleet_of(0)).post("/clusters", &seed["clusters"][0]);
+        assert_eq!(refused.status, 422, "{}", refused.body);
+        let errors = refused.json()["errors"].clone();
+        let error = errors.as_array().unwrap().iter().find(|error| error["rule"] == "former-dns").unwrap();
+        assert!(told.contains(error["message"].as_str().unwrap()), "{told}");
+    }
+}
+
+#[test]
 fn a_cluster_whose_seed_gave_it_too_many_names_is_edited_and_its_present_name_not_released() {
     let mut seed = fleet_of(1);
-    let names: Value = (0..20).map(|at| json!(format!("f{at}.example"))).chain([json!("C00000.example")]).collect();
-    seed["clusters"][0]["former_dns"] = names;
+    let names: Vec<Value> = (0..20).map(|at| json!(format!("f{at}.example"))).collect();
+    seed["clusters"][0]["former_dns"] = names.clone().into();
     let server = Server::crud_with(&seed);
+    // A change log may have a seed of an older version, in which a name stands twice.
+    let mut older = server.get("/clusters/c00000").json();
+    older["former_dns"] = names.into_iter().chain([json!("C00000.example")]).collect();
+    server.append(&[("cluster", "c00000", put(&older))]);
+    server.wait_until("it is read", || server.get("/clusters/c00000").json() == older);
     let present = server.delete(&format!("/clusters/c00000/former_dns/{OLD}"));
     assert_eq!(present.status, 404, "{}", present.body);
     let edited = server.patch("/clusters/c00000", &json!({"environment": "prod"}));

@@ -1,6 +1,7 @@
 //! Resource types cannot move under a fleet: a server whose files say another kind, list or path than the change log does not
 //! serve those types.
 
+mod accepted_logs;
 mod added;
 
 use std::{fs, sync::Arc};
@@ -91,14 +92,14 @@ fn the_first_change_of_a_fleet_records_its_types() {
         json!({"id": "namespace", "kind": "namespace", "list": "namespaces", "path": "namespaces", "key": "namespace_id",
             "defaults": {"labels": {}, "annotations": {}}, "fields": ["annotations", "labels"]})
     );
-    assert_eq!(records.len(), 3);
+    assert_eq!(records.len(), 4);
     assert_eq!(server.get("/types/changes").json()["changes"], json!([]));
     assert_eq!(server.get("/problems").json(), json!([]));
 
     // So does one that nobody seeded.
     let blank = Server::start(&[("API_MODE", "crud")]);
     assert_eq!(blank.post("/namespaces", &json!({"id": "a"})).status, 201);
-    assert_eq!(blank.get("/changes/1").json()["writes"].as_array().unwrap().len(), 4);
+    assert_eq!(blank.get("/changes/1").json()["writes"].as_array().unwrap().len(), 5);
 }
 
 #[test]
@@ -244,6 +245,69 @@ fn a_default_that_changed_its_value_is_not_served_until_it_is_accepted() {
     assert_eq!(bad.post(&accept, &json!({})).status, 200);
     assert_eq!(enabled(&bad.poll(DNS, "platform-components").json()), json!(false));
     good.wait_until("the other server sees it", || statuses(&good) == [changed(), SERVED, SERVED]);
+}
+
+/// The list of clusters is polled too, by whoever provisions them.
+#[test]
+fn the_list_of_clusters_is_not_served_in_another_way_until_that_is_accepted() {
+    let folder = fleet_on_disk();
+    let good = start(&folder, None);
+    let before = good.get("/api/v2/flux/clusters").json();
+    let edits: [&[FileEdit]; 2] = [
+        &[(
+            "cluster",
+            "    fields: [id, cluster_name, cluster_dns, environment]\n",
+            "    fields: [id, cluster_name, cluster_dns]\n",
+        )],
+        &[("cluster", "    fields: [id, ", "    nest: {names: [cluster_name, cluster_dns]}\n    fields: [id, ")],
+    ];
+    for (at, edits) in edits.into_iter().enumerate() {
+        let server = start(&folder, Some(&files(&folder, &format!("clusters{at}"), edits)));
+        let refused = server.get("/api/v2/flux/clusters");
+        assert_eq!((refused.status, refused.json()["code"].clone()), changed(), "{}", refused.body);
+        assert_eq!(server.get_open("/ready").json()["types_changed"], json!(["clusters"]));
+        assert_eq!(statuses(&server), [SERVED, SERVED, SERVED]);
+        let found = server.get("/types/changes").json();
+        assert_eq!(found["changes"][0]["recorded"]["kind"], json!("cluster"), "{found}");
+        let listed = &found["plan"]["clusters"][0]["inputs"]["clusters"];
+        assert_eq!(listed, &json!({"added": ["c00000"], "changed": [], "removed": ["c00000"]}), "{found}");
+        assert_eq!(good.get("/api/v2/flux/clusters").json(), before);
+        if at == 1 {
+            let accept =
+                format!("/types/accept?expected_revision={}&expected_changes={}", found["revision"], digest(&found));
+            assert_eq!(server.post(&accept, &json!({})).status, 200);
+            let first = server.get("/api/v2/flux/clusters").json()["inputs"][0].clone();
+            assert_eq!(first["names"]["cluster_dns"], json!(DNS), "{first}");
+            good.wait_until("the other server sees it", || good.get("/api/v2/flux/clusters").status == 503);
+        }
+        stop(server);
+    }
+}
+
+/// A change log of an older version says nothing of the list of clusters.
+#[test]
+fn a_change_log_without_a_record_of_the_cluster_type_is_completed() {
+    let folder = fleet_on_disk();
+    crate::harness::append(
+        &folder.path().join("data/flux-resourceset.db"),
+        &[("resource_type", "cluster", model::Op::Remove)],
+    );
+    let server = start(&folder, None);
+    server.wait_until("it is recorded", || server.get_open("/ready").json()["revision"] == json!(3));
+    assert_eq!(server.get("/types/changes").json()["changes"], json!([]));
+    assert_eq!(server.get("/api/v2/flux/clusters").status, 200);
+}
+
+#[test]
+fn a_type_does_not_lose_the_order_of_its_inputs_unasked() {
+    let folder = fleet_on_disk();
+    let server =
+        start(&folder, Some(&files(&folder, "free", &[("platform_component", "    ordered_by: depends_on\n", "")])));
+    assert_eq!(statuses(&server), [changed(), SERVED, SERVED]);
+    let found = server.get("/types/changes").json();
+    assert_eq!(found["changes"][0]["recorded"]["ordered_by"], json!("depends_on"), "{found}");
+    let changed_inputs = &found["plan"]["clusters"][0]["inputs"]["platform-components"]["changed"];
+    assert_eq!(changed_inputs, &json!(["app", "base"]), "{found}");
 }
 
 #[test]
