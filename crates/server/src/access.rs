@@ -14,19 +14,19 @@ use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::{App, failure::Failure, observe::RequestId};
 
-/// A bearer token. Kept as a digest: it cannot be printed, and comparing takes the same time for every guess, whatever
-/// its length.
+/// A bearer token. Only its digest is stored: the token cannot be printed, and a comparison takes the same time for every
+/// guess, whatever its length.
 #[derive(Clone)]
 pub struct Token([u64; 4]);
 
 impl Token {
-    /// Takes a token, without the white space around it: files end in a newline, and clients cut it off too.
-    /// None where nothing remains, or something that cannot stand in a header.
+    /// Parses a token and trims the white space around it: files end in a newline, and clients trim it too.
+    /// None if it is empty or has a character that cannot be sent in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim_ascii();
-        let holds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-        holds.then(|| Self::digest(text))
+        let is_valid = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_valid.then(|| Self::digest(text))
     }
 
     fn digest(text: &str) -> Self {
@@ -35,8 +35,8 @@ impl Token {
         Self(std::array::from_fn(|at| u64::from_ne_bytes(words[at])))
     }
 
-    fn is(&self, other: &Self) -> Choice {
-        self.0.iter().zip(&other.0).fold(Choice::from(1), |same, (one, other)| same & one.ct_eq(other))
+    fn matches(&self, other: &Self) -> Choice {
+        self.0.iter().zip(&other.0).fold(Choice::from(1), |equal, (one, other)| equal & one.ct_eq(other))
     }
 }
 
@@ -58,15 +58,15 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// What a request's `Authorization` allows: nothing, reading, or reading and writing.
+    /// What the `Authorization` header of a request allows: nothing, reading, or reading and writing.
     pub(crate) fn allow(&self, authorization: &str) -> Option<Allowed> {
         let (scheme, token) = authorization.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        // Of white space, HTTP knows only these two (RFC 9110, 5.6.3); what else Unicode calls so belongs to the token.
+        // HTTP knows only these two characters as white space (RFC 9110, 5.6.3). Other Unicode white space is part of the token.
         let token = Token::digest(token.trim_matches([' ', '\t']));
-        let (read, write) = (self.read.is(&token), self.write.is(&token));
+        let (read, write) = (self.read.matches(&token), self.write.matches(&token));
         match (bool::from(write), bool::from(read)) {
             (true, _) => Some(Allowed::Write),
             (false, true) => Some(Allowed::Read),
@@ -90,7 +90,7 @@ fn allowed(headers: &HeaderMap, app: &App) -> Option<Allowed> {
 pub(crate) struct ReadAccess(());
 
 impl ReadAccess {
-    /// The right that the credentials of a request give.
+    /// Checks the credentials of a request.
     pub(crate) fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Failure> {
         allowed(headers, app).map(|_| Self(())).ok_or_else(Failure::unauthorized)
     }
@@ -104,18 +104,18 @@ impl FromRequestParts<App> for ReadAccess {
     }
 }
 
-/// The right to write, proven by a token, with what the audit trail should say about it.
+/// The right to write, proven by a token, with what the audit trail records about the change.
 pub(crate) struct WriteAccess {
     /// The name of the token.
     actor: &'static str,
-    /// Why, if the request says so.
+    /// The reason for the change, if the request has one.
     reason: Option<String>,
-    /// The request.
+    /// The id of the request.
     request_id: Option<String>,
 }
 
 impl WriteAccess {
-    /// Where a change comes from that is made with it.
+    /// The origin of a change that is made with this access.
     pub(crate) fn origin(&self, at: Timestamp) -> Origin {
         Origin { at, actor: self.actor.to_owned(), reason: self.reason.clone(), request_id: self.request_id.clone() }
     }

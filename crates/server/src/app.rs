@@ -1,4 +1,4 @@
-//! What handlers share.
+//! The state that all handlers share.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -18,23 +18,23 @@ use crate::{
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
-/// What the state is made of.
+/// The parts of the state.
 pub struct Parts<'a> {
-    /// Sees the newest picture.
+    /// Reads the served snapshot.
     pub fleet: Reader,
-    /// Brings it; shares its registry, clock, status and log.
+    /// Publishes snapshots. The application uses its registry, clock, status and change log too.
     pub follower: &'a Follower,
     /// What is served.
     pub mode: Mode,
     /// Who may do what.
     pub tokens: Tokens,
-    /// The description to serve, if it is not the one that follows from the resource types.
+    /// The OpenAPI document to serve, if it is not the one that is derived from the resource types.
     pub openapi: Option<String>,
-    /// What clusters call, if that is known.
+    /// The URL under which clusters call this server, if it is known.
     pub public_url: Option<ApiUrl>,
-    /// Whether metrics are served at an address of their own, and not at the main one.
+    /// Whether metrics are served at the admin address and not at the main one.
     pub has_admin_address: bool,
-    /// Where handlers run.
+    /// The runtimes on which handlers run.
     pub runtimes: RuntimeHandles,
 }
 
@@ -91,7 +91,7 @@ impl App {
         })))
     }
 
-    /// The newest picture of the fleet, or the failure to send while there is none.
+    /// The served snapshot, or the failure to respond with while there is none.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
         self.fleet.snapshot().ok_or_else(|| self.no_snapshot())
     }
@@ -104,7 +104,8 @@ impl App {
         }
     }
 
-    /// How often each rule is broken: in the documents of a picture, by the types of this server, and by what it was polled.
+    /// How often each rule is broken: by the documents of a snapshot, the resource types of this server, and polls under former
+    /// DNS names.
     pub(crate) fn problem_counts(&self, fleet: &Snapshot) -> [(Rule, u64); Rule::ALL.len()] {
         Rule::ALL.map(|rule| {
             let count = match rule {
@@ -116,16 +117,16 @@ impl App {
         })
     }
 
-    /// The description of the API. It is written when it is first asked for: a start does not wait for it.
+    /// The OpenAPI document. It is generated at the first request for it, so that a start does not wait for it.
     pub(crate) async fn openapi(&self) -> Result<Bytes, Failure> {
-        let write = async || {
+        let generate = async || {
             let text = block_in_place(|| crate::openapi_document(&self.registry, self.mode));
             text.map(Bytes::from).map_err(Failure::internal)
         };
-        self.openapi.get_or_try_init(write).await.cloned()
+        self.openapi.get_or_try_init(generate).await.cloned()
     }
 
-    /// Refuses to go on while the store is unavailable or the change log diverged from what is served.
+    /// Fails while the store is unavailable or the change log diverged from the served snapshot.
     pub(crate) fn ensure_healthy(&self) -> Result<(), Failure> {
         match self.status.store() {
             StoreStatus::Starting | StoreStatus::Following => Ok(()),

@@ -7,12 +7,12 @@ use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables};
 use crate::config::Backend;
 
 impl Backend {
-    /// Whether changes can be made through it.
+    /// Whether changes can be appended to it.
     pub(crate) fn is_writable(&self) -> bool {
         !matches!(self, Self::Sqlite(dsn) if dsn.is_read_only())
     }
 
-    /// Opens the store, and makes it where it is not there.
+    /// Opens the store. Its file or tables are created if they are missing.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::default()),
@@ -23,7 +23,7 @@ impl Backend {
         })
     }
 
-    /// Opens a store that is there, for reading.
+    /// Opens an existing store for reading.
     pub(crate) async fn open_for_reading(&self) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::default()),

@@ -1,9 +1,8 @@
 //! Request bodies: JSON, of a bounded size and depth, in a bounded time.
 //!
-//! A large body takes many times its length once it is read, so only a few are received at a time, and of all but small ones one is
-//! read at a time.
-//! A write of a batch may hold as much as the body of a request about one document: one that holds more is refused while it
-//! is read.
+//! A parsed body takes many times its length in memory. So only a few large bodies are received at a time, and only one body that
+//! is not small is parsed at a time.
+//! Each write of a batch has the limits of a request about one document; a larger one is refused while it is parsed.
 
 use std::time::Duration;
 
@@ -32,16 +31,16 @@ use crate::{
     request_limits::{ConcurrencyLimit, Permit},
 };
 
-/// How much the body of a request may hold.
+/// The limits of a request body.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyLimits {
     bytes: usize,
     elements: usize,
-    /// Of each write, if there are several.
+    /// The limits of each write, in a batch.
     writes: Option<ItemLimits>,
 }
 
-/// The one path whose requests are about many documents.
+/// The path of batches, the only one whose requests contain many documents.
 pub(crate) const BATCH: &str = "/batch";
 
 impl BodyLimits {
@@ -58,7 +57,7 @@ impl BodyLimits {
         }
     }
 
-    /// Refuses a body that says itself that it is larger than any may be, before anything of it is read.
+    /// Refuses a body whose `Content-Length` is over the largest limit, before any of it is read.
     pub(crate) fn check_length(length: u64) -> Result<(), Failure> {
         if length > BATCH_BYTES as u64 { Err(Self::BATCH.too_large()) } else { Ok(()) }
     }
@@ -68,8 +67,8 @@ impl BodyLimits {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
     }
 
-    /// Receives a body. One that is too large for its path, or finds too many other large ones, is read to its end and not kept,
-    /// since a client that is still sending would otherwise see a broken connection and not why.
+    /// Receives a body. One that is too large for its path, or is refused because of other large ones, is read to its end and
+    /// discarded: a client that is still sending would otherwise see a broken connection and not the error.
     async fn receive(self, mut body: Body, large: &ConcurrencyLimit) -> Result<(Bytes, Option<Permit>), Failure> {
         let (mut bytes, mut length, mut permit) = (Vec::new(), 0, None);
         while let Some(frame) = body.frame().await {
@@ -84,7 +83,7 @@ impl BodyLimits {
             }
             if length > LARGE_BODY_BYTES && length <= self.bytes && permit.is_none() {
                 permit = Some(large.enter().await);
-                // The space for all of it at once: a body that grows by doubling is there up to three times.
+                // Allocated once: a buffer that grows by doubling takes up to three times the memory.
                 let rest = body.size_hint().exact().and_then(|rest| usize::try_from(rest).ok()).unwrap_or_default();
                 bytes.reserve_exact(data.len() + rest.min(self.bytes - length));
             }
@@ -98,36 +97,39 @@ impl BodyLimits {
     }
 }
 
-/// The time in which a body must be here.
+/// The time in which a body must be received.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A body that is here, and how much it may hold.
+/// A received body and its limits.
 struct Received {
     bytes: Bytes,
     limits: BodyLimits,
     permit: BodyPermit,
 }
 
-/// The right to have a body that is not small, for as long as a request needs it or what was made of it.
+/// The right to have a body that is not small in memory, until the request needs neither the body nor its parsed value.
 #[derive(Default)]
 pub(crate) struct BodyPermit {
     _received: Option<Permit>,
-    _read: Option<Permit>,
+    _parsed: Option<Permit>,
 }
 
 async fn read(request: Request, app: &App) -> Result<Received, Failure> {
     let limits = BodyLimits::for_request(&request);
-    let slow = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the request body did not come in time");
+    let slow = |_| {
+        let detail = format!("the request body was not received within {} seconds", TIMEOUT.as_secs());
+        Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", detail)
+    };
     let receive = limits.receive(request.into_body(), &app.limits.large_bodies);
     let (bytes, received) = tokio::time::timeout(TIMEOUT, receive).await.map_err(slow)??;
-    // Only once it is here: whoever sends slowly keeps nobody waiting.
+    // Taken only after the body is received: a client that sends slowly delays no other.
     let is_small = bytes.len() <= SMALL_BODY_BYTES;
-    let read = if is_small { None } else { Some(app.limits.bodies.enter().await?) };
-    Ok(Received { bytes, limits, permit: BodyPermit { _received: received, _read: read } })
+    let parsed = if is_small { None } else { Some(app.limits.bodies.enter().await?) };
+    Ok(Received { bytes, limits, permit: BodyPermit { _received: received, _parsed: parsed } })
 }
 
 impl Received {
-    /// Reads a body in two steps: what is said twice cannot be told any more once it is a value of a type.
+    /// Parses a body in two steps: a duplicate field can no longer be detected in a value of a type.
     fn decode<T: DeserializeOwned>(self) -> Result<(T, BodyPermit), Failure> {
         let Self { bytes, limits, permit } = self;
         let value = read_json(&bytes, limits.elements, limits.writes).map_err(|error| {
@@ -151,7 +153,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
-/// A JSON object, or nothing, which is an empty one.
+/// A JSON object. An empty body is an empty object.
 pub(crate) struct Fields(pub(crate) Map, pub(crate) BodyPermit);
 
 impl FromRequest<App> for Fields {
@@ -165,7 +167,7 @@ impl FromRequest<App> for Fields {
     }
 }
 
-/// The kinds of patches, by their media types; plain JSON is a merge patch.
+/// The media types of patches; plain JSON is a merge patch.
 pub(crate) const PATCHES: [&str; 4] = [
     "application/merge-patch+json",
     "application/json-patch+json",
@@ -173,16 +175,16 @@ pub(crate) const PATCHES: [&str; 4] = [
     "application/json",
 ];
 
-/// The header that names the kinds of patches which would be taken.
+/// The header that names the media types of patches that the path accepts.
 pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
-/// Plain JSON says nothing of how a patch treats lists.
+/// Plain JSON does not specify how a patch treats lists.
 const PLAIN: &str = PATCHES[3];
 
-/// A patch, of the kind that its media type says.
+/// A patch, of the kind that its media type specifies.
 pub(crate) struct PatchBody {
     pub(crate) patch: Patch,
-    /// Whether its media type is plain JSON: it must not shorten a list of references then.
+    /// Whether its media type is plain JSON: such a patch must not shorten a list of references.
     pub(crate) is_plain: bool,
     pub(crate) permit: BodyPermit,
 }
@@ -204,7 +206,7 @@ impl FromRequest<App> for PatchBody {
     }
 }
 
-/// A strategic merge patch; plain JSON is taken for one.
+/// A strategic merge patch; plain JSON is accepted as one.
 pub(crate) struct StrategicPatch(pub(crate) PatchBody);
 
 impl FromRequest<App> for StrategicPatch {
@@ -219,7 +221,7 @@ impl FromRequest<App> for StrategicPatch {
 
 /// The media type of a patch, if it is one of these.
 fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
-    // What is not text is no media type that is known here.
+    // A header value that is not text matches no known media type.
     let media = request.headers().get(CONTENT_TYPE).map_or(PLAIN, |value| value.to_str().unwrap_or_default());
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if known.contains(&media.as_str()) {
@@ -230,7 +232,7 @@ fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
     let failure = Failure::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "unsupported-media-type",
-        format!("a patch here is one of {known}"),
+        format!("the media type of a patch is one of {known}"),
     );
     Err(failure.with_header(ACCEPT_PATCH, header))
 }

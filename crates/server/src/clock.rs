@@ -1,15 +1,15 @@
-//! Time, passed in.
+//! The clocks, passed in as a value so that tests can control time.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// What time it is.
+/// A wall clock and a monotonic clock.
 pub trait Clock: Send + Sync {
-    /// By the calendar, for the log of changes; in whole microseconds, which is what stores keep.
+    /// The wall clock, for the change log; in whole microseconds, which is what stores save.
     fn now(&self) -> Timestamp;
 
-    /// By a clock that never jumps, for measuring; counted from some fixed moment.
+    /// The monotonic clock, for measuring; counted from a fixed moment.
     fn uptime(&self) -> Duration;
 }
 
@@ -20,16 +20,16 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Starts counting.
+    /// Starts the monotonic clock.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "this is where time is taken from")]
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads the clocks")]
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "this is where time is taken from")]
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads the clocks")]
     fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)

@@ -1,5 +1,5 @@
-//! Configuration: every setting is an environment variable and a flag, typed, documented, and unable to print a
-//! secret. A bad one is a sentence that names it, and never a panic.
+//! Configuration: every setting is an environment variable and a flag, typed and documented, and never prints a
+//! secret. An invalid one is an error message that names it, and never a panic.
 
 use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     access::{Token, Tokens},
 };
 
-/// Where seeds are looked for if nothing else is said.
+/// The seed file if `SEED_FILE` is not set.
 const DEFAULT_SEED: &str = "data/seed.json";
 
 /// Serves every cluster of a fleet the inputs of its Flux ResourceSets.
@@ -25,15 +25,16 @@ struct Args {
     #[command(subcommand)]
     command: Option<Subcommands>,
 
-    /// What is served: "read-only" answers polls, "crud" also takes changes.
+    /// What is served: "read-only" answers polls, "crud" also accepts changes.
     #[arg(long, env = "API_MODE", value_name = "MODE", default_value = "read-only")]
     api_mode: String,
 
-    /// Where the log is kept: "sqlite", "postgres", or "memory" for tests and tries [default: what DATABASE_URL says].
+    /// Where the change log is stored: "sqlite", "postgres", or "memory" for tests [default: by the scheme of
+    /// DATABASE_URL].
     #[arg(long, env = "STORE_BACKEND", value_name = "BACKEND", global = true)]
     store_backend: Option<String>,
 
-    /// The SQLite file, where "mode" is ro, rw or rwc (made where missing); or the PostgreSQL database, such as
+    /// The SQLite file, where "mode" is ro, rw or rwc (created if missing); or the PostgreSQL database, such as
     /// postgres://user:password@host:5432/name?sslmode=verify-full&sslrootcert=ca.crt
     #[arg(
         long,
@@ -45,27 +46,27 @@ struct Args {
     )]
     database_url: String,
 
-    /// How many connections to PostgreSQL may be open for changes and reads; one or two more carry news.
+    /// How many connections to PostgreSQL may be open for changes and reads; one or two more receive notifications.
     #[arg(long, env = "DATABASE_POOL_SIZE", value_name = "COUNT", default_value = "4", global = true)]
     database_pool_size: String,
 
-    /// How long PostgreSQL may take to give a connection.
+    /// How long to wait for a connection to PostgreSQL.
     #[arg(long, env = "DATABASE_POOL_TIMEOUT", value_name = "TIME", default_value = "5s", global = true)]
     database_pool_timeout: String,
 
-    /// How long PostgreSQL may take for a statement.
+    /// How long a statement may take in PostgreSQL.
     #[arg(long, env = "DATABASE_STATEMENT_TIMEOUT", value_name = "TIME", default_value = "10s", global = true)]
     database_statement_timeout: String,
 
-    /// Where this server keeps the last picture that it served, for a start while the store is away; empty for nowhere.
+    /// Where this server saves the snapshot that it serves, for a start while the store is unavailable; empty for nowhere.
     #[arg(long, env = "SNAPSHOT_FILE", value_name = "FILE")]
     snapshot_file: Option<OsString>,
 
-    /// How long this server may have been down for its kept picture to be served.
+    /// How long this server may have been down if the snapshot of SNAPSHOT_FILE is to be served without the store.
     #[arg(long, env = "SNAPSHOT_MAX_AGE", value_name = "TIME", default_value = "1h")]
     snapshot_max_age: String,
 
-    /// The bearer token that may read. Required; better given by the environment, since flags show in process lists.
+    /// The bearer token that may read. Required. Set it by the environment: flags are visible in process lists.
     #[arg(long, env = "AUTH_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     auth_token: Option<String>,
 
@@ -73,13 +74,13 @@ struct Args {
     #[arg(long, env = "CRUD_AUTH_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     crud_auth_token: Option<String>,
 
-    /// The documents with which a log that never had a change begins; empty for none [default: data/seed.json, if it
-    /// is there].
+    /// The documents of the first change, if the change log has none yet; empty for none [default: data/seed.json, if
+    /// it exists].
     #[arg(long, env = "SEED_FILE", value_name = "FILE")]
     seed_file: Option<OsString>,
 
-    /// A document to serve at /openapi.yaml instead of the one derived from the resource types, which for the built-in
-    /// ones is openapi/openapi.yaml.
+    /// A document to serve at /openapi.yaml instead of the one derived from the resource types (openapi/openapi.yaml
+    /// for the built-in ones).
     #[arg(long, env = "OPENAPI_FILE", value_name = "FILE")]
     openapi_file: Option<PathBuf>,
 
@@ -99,8 +100,7 @@ struct Args {
     #[arg(long, env = "LISTEN_ADDR", value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen_addr: String,
 
-    /// Another address, at which /metrics, /health and /ready are served; /metrics is then served only there [default:
-    /// none].
+    /// A second address for /metrics, /health and /ready; /metrics is then served only there [default: none].
     #[arg(long, env = "ADMIN_ADDR", value_name = "ADDRESS")]
     admin_addr: Option<String>,
 
@@ -112,30 +112,31 @@ struct Args {
 #[derive(Clone, Debug, Subcommand)]
 #[allow(clippy::doc_markdown, reason = "these texts are the help")]
 enum Subcommands {
-    /// Print the OpenAPI document of this server, in mode crud, and its resource types.
+    /// Print the OpenAPI document of this server with its resource types, in mode crud.
     Openapi,
-    /// Write what every cluster installs for the resource types: providers, ResourceSets, examples of an identity.
+    /// Write the manifests that every cluster installs for the resource types: providers, ResourceSets, example
+    /// identities.
     Clusters {
         /// The directory to write to.
         directory: PathBuf,
     },
-    /// Write the whole log of the store to one file, from which any backend can be restored. The server may run.
+    /// Write the whole change log of the store to one file, which can be restored to any backend. The server may run.
     Backup {
         /// The file; "-" for standard output.
         file: PathBuf,
     },
-    /// Put a log back: from a backup, or from the SNAPSHOT_FILE of a replica, which has no history.
+    /// Restore a change log from a backup, or from the SNAPSHOT_FILE of a replica, which has no history.
     Restore {
         /// The file; "-" for standard input.
         file: PathBuf,
-        /// Replace the log that the store has. Servers that have served more keep on serving it until an operator accepts
-        /// the older history.
+        /// Replace the change log of the store. Servers that serve a newer snapshot go on serving it until an operator
+        /// accepts the restored change log.
         #[arg(long)]
         replace: bool,
     },
 }
 
-/// What the program was asked to do.
+/// The command of the command line.
 #[derive(Debug)]
 pub enum Command {
     /// Serve.
@@ -145,27 +146,27 @@ pub enum Command {
         /// The directory that adds to the built-in types.
         resources: Option<PathBuf>,
     },
-    /// Write what every cluster installs for the types of a directory.
+    /// Write the manifests that every cluster installs for the types of a directory.
     Clusters {
         /// The directory that adds to the built-in types.
         resources: Option<PathBuf>,
         /// The directory to write to.
         directory: PathBuf,
     },
-    /// Write the log of a store to a file.
+    /// Write the change log of a store to a file.
     Backup {
         /// The store.
         backend: Backend,
         /// The file.
         file: PathBuf,
     },
-    /// Put the log of a store back from a file.
+    /// Restore the change log of a store from a file.
     Restore {
         /// The store.
         backend: Backend,
         /// The file.
         file: PathBuf,
-        /// Whether there may be a log already.
+        /// Whether a change log of the store is replaced.
         replace: bool,
     },
 }
@@ -188,7 +189,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Where the log is kept.
+/// Where the change log is stored.
 #[derive(Clone, Debug)]
 pub enum Backend {
     /// In this process.
@@ -199,9 +200,9 @@ pub enum Backend {
     Postgres {
         /// Where it is.
         dsn: Box<PostgresDsn>,
-        /// How many connections there may be.
+        /// How many connections may be open.
         connections: u32,
-        /// How long it may take.
+        /// How long connections and statements may take.
         timeouts: Timeouts,
     },
 }
@@ -211,43 +212,43 @@ pub enum Backend {
 pub struct Config {
     /// What is served.
     pub mode: Mode,
-    /// Where the log is kept.
+    /// Where the change log is stored.
     pub backend: Backend,
     /// Who may do what.
     pub tokens: Tokens,
-    /// The documents with which a new log begins.
+    /// The documents with which a new change log begins.
     pub seed: Option<PathBuf>,
-    /// Where the last picture is kept.
+    /// Where the served snapshot is saved.
     pub snapshot_file: Option<SnapshotFileSettings>,
-    /// A document to serve instead of the derived one.
+    /// An OpenAPI document to serve instead of the derived one.
     pub openapi: Option<PathBuf>,
     /// The directory that adds to the built-in types.
     pub resources: Option<PathBuf>,
-    /// How long changes are kept; for ever if nothing is said.
+    /// How long changes are kept; for ever if it is not set.
     pub retention: Option<SignedDuration>,
-    /// What clusters call, if that is known.
+    /// The URL under which clusters call this server, if it is known.
     pub public_url: Option<ApiUrl>,
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where metrics and probes are served apart from everything else, if anywhere.
+    /// The second address for metrics and probes, if there is one.
     pub admin: Option<SocketAddr>,
     /// What is logged.
     pub log: tracing_subscriber::EnvFilter,
 }
 
-/// Why there is nothing to do, or nothing can be done.
+/// Why the command line and the environment give no command.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Not a command line; or help, or the version, which only look like errors.
+    /// An invalid command line; or a request for help or the version, which clap returns as an error too.
     #[error(transparent)]
     CommandLine(#[from] clap::Error),
     /// A setting that is missing or wrong.
-    #[error("{name}: {what}")]
+    #[error("{name}: {message}")]
     Setting {
         /// The environment variable.
         name: &'static str,
         /// What is wrong with it.
-        what: String,
+        message: String,
     },
 }
 
@@ -257,9 +258,11 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
     match args.command {
         Some(Subcommands::Openapi) => Ok(Command::Openapi { resources: args.resources_dir }),
         Some(Subcommands::Clusters { directory }) => Ok(Command::Clusters { resources: args.resources_dir, directory }),
-        Some(Subcommands::Backup { ref file }) => Ok(Command::Backup { backend: args.lasting()?, file: file.clone() }),
+        Some(Subcommands::Backup { ref file }) => {
+            Ok(Command::Backup { backend: args.persistent_backend()?, file: file.clone() })
+        }
         Some(Subcommands::Restore { ref file, replace }) => {
-            Ok(Command::Restore { backend: args.lasting()?, file: file.clone(), replace })
+            Ok(Command::Restore { backend: args.persistent_backend()?, file: file.clone(), replace })
         }
         None => args.config().map(|config| Command::Serve(Box::new(config))),
     }
@@ -268,21 +271,21 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
 impl Args {
     fn backend(&self) -> Result<Backend, ConfigError> {
         let url = &self.database_url;
-        let said = if PostgresDsn::is_meant(url) { "postgres" } else { "sqlite" };
-        match self.store_backend.as_deref().unwrap_or(said) {
+        let by_scheme = if PostgresDsn::is_meant(url) { "postgres" } else { "sqlite" };
+        match self.store_backend.as_deref().unwrap_or(by_scheme) {
             "memory" => Ok(Backend::Memory),
             "sqlite" => match url.parse() {
                 Ok(dsn) => Ok(Backend::Sqlite(Box::new(dsn))),
-                Err(error) => bad("DATABASE_URL", error),
+                Err(error) => invalid("DATABASE_URL", error),
             },
             "postgres" => {
                 let dsn = match url.parse() {
                     Ok(dsn) => Box::new(dsn),
-                    Err(error) => return bad::<Backend>("DATABASE_URL", error),
+                    Err(error) => return invalid::<Backend>("DATABASE_URL", error),
                 };
                 let Some(connections) = self.database_pool_size.parse().ok().filter(|count| (1..=100).contains(count))
                 else {
-                    return bad("DATABASE_POOL_SIZE", format!("\"{}\" is not 1 to 100", self.database_pool_size));
+                    return invalid("DATABASE_POOL_SIZE", format!("\"{}\" is not 1 to 100", self.database_pool_size));
                 };
                 let timeouts = Timeouts {
                     connection: timeout("DATABASE_POOL_TIMEOUT", &self.database_pool_timeout)?,
@@ -290,15 +293,18 @@ impl Args {
                 };
                 Ok(Backend::Postgres { dsn, connections, timeouts })
             }
-            other => bad("STORE_BACKEND", format!("\"{other}\" is not \"sqlite\", \"postgres\" or \"memory\"")),
+            other => invalid("STORE_BACKEND", format!("\"{other}\" is not \"sqlite\", \"postgres\" or \"memory\"")),
         }
     }
 
-    /// A store that is there after this process.
-    fn lasting(&self) -> Result<Backend, ConfigError> {
+    /// A store that outlives this process.
+    fn persistent_backend(&self) -> Result<Backend, ConfigError> {
         match self.backend()? {
-            Backend::Memory => bad("STORE_BACKEND", "a log in memory is not there before and after this command"),
-            lasting => Ok(lasting),
+            Backend::Memory => invalid(
+                "STORE_BACKEND",
+                "\"memory\" cannot be backed up or restored: its change log is lost when the process ends",
+            ),
+            persistent => Ok(persistent),
         }
     }
 
@@ -306,11 +312,11 @@ impl Args {
         let mode = match self.api_mode.as_str() {
             "read-only" => Mode::ReadOnly,
             "crud" => Mode::Crud,
-            other => return bad("API_MODE", format!("\"{other}\" is not \"read-only\" or \"crud\"")),
+            other => return invalid("API_MODE", format!("\"{other}\" is not \"read-only\" or \"crud\"")),
         };
         let backend = self.backend()?;
         let Some(read) = self.auth_token else {
-            return bad("AUTH_TOKEN", "it is required: set it to the bearer token that clusters send");
+            return invalid("AUTH_TOKEN", "it is required: set it to the bearer token that clusters send");
         };
         let read = token("AUTH_TOKEN", &read)?;
         let (write, writer) = match &self.crud_auth_token {
@@ -322,20 +328,20 @@ impl Args {
         let admin = admin.map(|text| address("ADMIN_ADDR", text)).transpose()?;
         let public_url = match self.public_url.filter(|text| !text.is_empty()).map(|text| text.parse()).transpose() {
             Ok(url) => url,
-            Err(error) => return bad("PUBLIC_URL", error),
+            Err(error) => return invalid("PUBLIC_URL", error),
         };
         let retention = self.history_retention.as_deref().map(|text| time("HISTORY_RETENTION", text)).transpose()?;
         let max_age = time("SNAPSHOT_MAX_AGE", &self.snapshot_max_age)?;
         let file = self.snapshot_file.filter(|file| !file.is_empty()).map(PathBuf::from);
         if file.is_some() && matches!(backend, Backend::Memory) {
-            return bad(
+            return invalid(
                 "SNAPSHOT_FILE",
-                "a log in memory is another one after every start, so nothing of it can be kept",
+                "it cannot be used with STORE_BACKEND \"memory\": a change log in memory is lost at every restart",
             );
         }
         let log = match tracing_subscriber::EnvFilter::try_new(self.rust_log.as_deref().unwrap_or("info")) {
             Ok(filter) => filter,
-            Err(error) => return bad("RUST_LOG", error),
+            Err(error) => return invalid("RUST_LOG", error),
         };
         let seed = match self.seed_file {
             None => Some(PathBuf::from(DEFAULT_SEED)).filter(|file| file.exists()),
@@ -358,14 +364,14 @@ impl Args {
     }
 }
 
-fn bad<T>(name: &'static str, what: impl ToString) -> Result<T, ConfigError> {
-    Err(ConfigError::Setting { name, what: what.to_string() })
+fn invalid<T>(name: &'static str, message: impl ToString) -> Result<T, ConfigError> {
+    Err(ConfigError::Setting { name, message: message.to_string() })
 }
 
 fn address(name: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
     match text.parse() {
         Ok(address) => Ok(address),
-        Err(_) => bad(name, format!("\"{text}\" is not an address and a port, such as 0.0.0.0:8080")),
+        Err(_) => invalid(name, format!("\"{text}\" is not an address and a port, such as 0.0.0.0:8080")),
     }
 }
 
@@ -374,21 +380,21 @@ fn time(name: &'static str, text: &str) -> Result<SignedDuration, ConfigError> {
     let time = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
     match time.filter(SignedDuration::is_positive) {
         Some(time) => Ok(time),
-        None => bad(name, format!("\"{text}\" is not a time, such as 90d, 12h or 5s")),
+        None => invalid(name, format!("\"{text}\" is not a time, such as 90d, 12h or 5s")),
     }
 }
 
-/// A time for which somebody waits.
+/// A timeout.
 fn timeout(name: &'static str, text: &str) -> Result<Duration, ConfigError> {
     match Duration::try_from(time(name, text)?).ok().filter(|time| *time <= Duration::from_hours(1)) {
         Some(time) => Ok(time),
-        None => bad(name, format!("\"{text}\" is more than an hour")),
+        None => invalid(name, format!("\"{text}\" is more than an hour")),
     }
 }
 
 fn token(name: &'static str, text: &str) -> Result<Token, ConfigError> {
     match Token::new(text) {
         Some(token) => Ok(token),
-        None => bad(name, "a token is printable ASCII without spaces, and not empty"),
+        None => invalid(name, "a token is printable ASCII without spaces, and not empty"),
     }
 }

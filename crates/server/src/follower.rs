@@ -109,8 +109,9 @@ impl Follower {
             // If a fleet was ever served here, the seed does not begin a new one.
             let seed = self.seed.as_ref().filter(|_| self.backend.is_writable() && !serving.knows_a_fleet());
             if let Some(seed) = seed {
-                let plant = || async { Ok(seeding::plant(store, &self.registry, seed, &*self.clock).await?) };
-                self.retry(&mut serving, plant).await?;
+                let append_seed =
+                    || async { Ok(seeding::seed_if_empty(store, &self.registry, seed, &*self.clock).await?) };
+                self.retry(&mut serving, append_seed).await?;
             }
             let loaded = self.retry(&mut serving, || self.load(store)).await?;
             block_in_place(|| serving.replace(loaded, self.clock.now())).map_err(Fatal::Other)?;

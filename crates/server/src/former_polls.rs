@@ -1,5 +1,5 @@
-//! Who still polls under a DNS name that its cluster had before. This is learned from polls and kept in memory only: it is shown
-//! in `/problems`, so that an operator knows before a name is released, and never changes an answer.
+//! Polls under a DNS name that their cluster had before. They are recorded in memory only and shown in `/problems`, so that an
+//! operator sees them before a name is released. They never change a response.
 
 use std::{
     collections::BTreeMap,
@@ -13,19 +13,19 @@ use model::{Id, dns_spelling};
 /// How long a poll under a former name is shown, in seconds: clusters poll far more often.
 const SHOWN: i64 = 24 * 60 * 60;
 
-/// The last poll under each former name. Only names that a cluster answers to come in, so clients cannot make it grow.
+/// The last poll under each former name. Only former names of clusters are recorded, so clients cannot make it grow.
 #[derive(Default)]
 pub(crate) struct FormerPolls(Mutex<BTreeMap<String, (Id, i64)>>);
 
 impl FormerPolls {
-    /// Notes the poll of a cluster, if it came under a former name.
+    /// Records the poll of a cluster, if it uses a former name.
     pub(crate) fn note(&self, cluster: &Cluster, name: &str, second: i64) {
         let dns = cluster.dns();
-        // Nearly every poll comes under the present name, in its one spelling.
+        // Nearly every poll uses the present name, in its normal spelling.
         if dns == name || dns == dns_spelling(name) {
             return;
         }
-        // A poll never waits for whoever looks at all of them. The next one comes soon.
+        // A poll never waits for a request that lists all of them; it is skipped, and the next poll is recorded.
         let polls = match self.0.try_lock() {
             Ok(polls) => Some(polls),
             Err(TryLockError::Poisoned(polls)) => Some(polls.into_inner()),
@@ -36,7 +36,7 @@ impl FormerPolls {
         }
     }
 
-    /// What is still polled under a former name of a cluster.
+    /// One problem for each former name that is still polled.
     pub(crate) fn problems(&self, fleet: &Snapshot, now: Timestamp) -> Vec<Problem> {
         let polls = self.shown(fleet, now);
         let problem = |(name, (id, second)): (&String, &(Id, i64))| {
@@ -57,12 +57,12 @@ impl FormerPolls {
         polls.iter().filter_map(problem).collect()
     }
 
-    /// How many these are.
+    /// How many former names are still polled.
     pub(crate) fn count(&self, fleet: &Snapshot, now: Timestamp) -> u64 {
         self.shown(fleet, now).len() as u64
     }
 
-    /// Forgets polls that are no longer shown.
+    /// The recorded polls, without those that are no longer shown.
     fn shown(&self, fleet: &Snapshot, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, (Id, i64)>> {
         let mut polls = self.lock();
         polls.retain(|name, (id, second)| {

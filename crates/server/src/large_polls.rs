@@ -1,8 +1,8 @@
-//! How much memory the large answers to polls take while they are sent.
+//! The limit of memory that large answers to polls take while they are sent.
 //!
-//! An answer may have 900 KiB, and a client that does not read holds it for as long as the connection lasts. Each poll by itself
-//! has no limit, but all large answers together have one: whoever comes beyond it gets 503 and a time to come back, which deletes
-//! nothing. Answers of usual size are not counted.
+//! An answer may have 900 KiB, and for a client that does not read it stays in memory until the connection ends. A single poll
+//! has no limit, but all large answers together have one: a poll beyond it gets 503 with `Retry-After`, which deletes nothing.
+//! Answers of usual size are not counted.
 
 use std::sync::{
     Arc,
@@ -16,8 +16,8 @@ use crate::failure::Failure;
 /// Larger answers are counted.
 const LARGE: usize = 64 * 1024;
 
-/// The bytes that large answers may have together.
-const MOST: usize = 128 * 1024 * 1024;
+/// The total bytes of large answers that may be sent at the same time.
+const MAX_TOTAL: usize = 128 * 1024 * 1024;
 
 /// The large answers that are being sent.
 #[derive(Clone, Debug, Default)]
@@ -30,24 +30,24 @@ pub(crate) struct Sending<A> {
     _share: Option<Share>,
 }
 
-/// The bytes of one large answer, until they are sent or the connection is gone.
+/// The bytes of one large answer, counted until they are sent or the connection ends.
 #[derive(Debug)]
 struct Share {
     bytes: usize,
-    all: LargePolls,
+    total: LargePolls,
 }
 
 impl LargePolls {
-    /// Takes an answer in, unless too many large ones are on their way.
+    /// Counts an answer, unless too many large ones are being sent.
     pub(crate) fn send<A: AsRef<[u8]>>(&self, answer: A) -> Result<Sending<A>, Failure> {
         let bytes = answer.as_ref().len();
         if bytes <= LARGE {
             return Ok(Sending { answer, _share: None });
         }
-        let share = Share { bytes, all: self.clone() };
-        if self.0.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST {
-            // Dropping the share gives its bytes back.
-            let detail = "too many large answers are being sent; clusters keep what they have and ask again";
+        let share = Share { bytes, total: self.clone() };
+        if self.0.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_TOTAL {
+            // Dropping the share subtracts its bytes again.
+            let detail = "too many large answers are being sent; clusters keep their resources and poll again";
             let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
             return Err(failure.with_header(RETRY_AFTER, Failure::RETRY));
         }
@@ -57,7 +57,7 @@ impl LargePolls {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.total.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_answers_have_one_bound_and_small_ones_none() {
+    fn large_answers_share_one_limit_and_small_ones_have_none() {
         let polls = LargePolls::default();
         let answer = |bytes: usize| vec![b'x'; bytes];
         let mut sent: Vec<_> = (0..128).map(|_| polls.send(answer(1024 * 1024)).unwrap()).collect();

@@ -1,8 +1,10 @@
-//! How it is served: configuration, access, routes, and the follower that keeps the picture at the head of the log.
+//! The server: configuration, access, routes, and the follower that keeps the served snapshot at the head of the change log.
 //!
-//! This crate alone knows all the others. A poll is answered from memory: authorise, look up, send. The store is
-//! touched by one task, the [follower](Follower), which publishes a new picture for every change; when the store is away, polls
-//! go on with the picture that is there, and before there is one they are refused.
+//! This crate alone depends on all the others. A poll is answered from memory: authorise, look up, send; it never waits for the
+//! store. The store is used by the [follower](Follower), which reads the change log and publishes a snapshot for its changes; by
+//! writers, which append to the change log through group commit; by reads of past revisions and of the change log; and by
+//! [retention](retain). While the store is unavailable, polls are answered from the served snapshot, and changes are refused.
+//! While there is no snapshot, polls are refused too.
 
 mod access;
 mod app;
@@ -46,7 +48,7 @@ pub use clock::{Clock, SystemClock};
 pub use follower::{Fatal, Follower};
 pub use listener::{Limits, listen, serve};
 pub use openapi::document as openapi_document;
-pub use pages::keep_pages_small;
+pub use pages::disable_huge_pages;
 pub use retention::retain;
 pub use runtimes::{RuntimeHandles, Runtimes};
 pub use service::ApiService;

@@ -12,7 +12,7 @@ use model::{Registry, excerpt::printable};
 use server::{
     ApiService, App, ChangeLog, Fatal, Follower, Limits, Parts, RuntimeHandles, Runtimes, Status, SystemClock, back_up,
     config::{self, Command, Config, ConfigError, Mode},
-    keep_pages_small, listen, openapi_document, restore, retain, serve,
+    disable_huge_pages, listen, openapi_document, restore, retain, serve,
 };
 use tokio::{
     net::TcpListener,
@@ -23,11 +23,11 @@ use tokio::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// For a setting that is missing or wrong.
-const BAD_SETTING: u8 = 2;
+/// The exit code for a setting that is missing or invalid.
+const INVALID_SETTING: u8 = 2;
 
 fn main() -> ExitCode {
-    keep_pages_small();
+    disable_huge_pages();
     let outcome = match config::read(std::env::args_os()) {
         Ok(Command::Serve(config)) => serve_all(*config),
         Ok(Command::Openapi { resources }) => print_openapi(resources.as_deref()),
@@ -40,10 +40,10 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(fatal) => {
-            // Nothing can be told where standard error is closed.
+            // If standard error is closed, there is nowhere to report it.
             let lines: Vec<_> = fatal.to_string().lines().map(|line| printable(line.to_owned())).collect();
             let _ = writeln!(std::io::stderr(), "flux-resourceset: {}", lines.join("\n"));
-            ExitCode::from(if matches!(fatal, Fatal::Setting(_)) { BAD_SETTING } else { 1 })
+            ExitCode::from(if matches!(fatal, Fatal::Setting(_)) { INVALID_SETTING } else { 1 })
         }
     }
 }
@@ -79,7 +79,7 @@ fn block_on(work: impl Future<Output = Result<(), Fatal>>) -> Result<(), Fatal> 
 fn serve_all(config: Config) -> Result<(), Fatal> {
     let runtimes = Runtimes::start().map_err(Fatal::other)?;
     let handles = runtimes.handles();
-    // In a task, so that connections are accepted by the threads that serve them: this thread would have to pass each one on.
+    // In a task, so that the threads that serve connections accept them too: this thread would have to hand each one over.
     let served = block_on(async { tokio::spawn(run(config, handles)).await.map_err(Fatal::other)? });
     runtimes.shut_down();
     served
@@ -87,7 +87,7 @@ fn serve_all(config: Config) -> Result<(), Fatal> {
 
 fn listen_at(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Fatal> {
     let listener = listen(address).map_err(|error| Fatal::other(format!("cannot listen on {address}: {error}")))?;
-    // With a port of 0, the system has chosen one.
+    // For port 0, the system has chosen the port.
     let address = listener.local_addr().map_err(Fatal::other)?;
     Ok((listener, address))
 }
@@ -128,7 +128,7 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
 
     let admin = config.admin.map(listen_at).transpose()?;
     if let Some((_, address)) = &admin {
-        tracing::info!(admin.address = %address, "metrics and probes are served at an address of their own");
+        tracing::info!(admin.address = %address, "metrics and probes are served at ADMIN_ADDR");
     }
     let (listener, address) = listen_at(config.listen)?;
     tracing::info!(%address, mode = %config.mode, version = env!("CARGO_PKG_VERSION"), "listening");
@@ -148,7 +148,7 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
     let log = follower.log.clone();
     if let Some((listener, _)) = admin {
         let (service, api, log) = (ApiService::admin(&app), runtimes.api.clone(), log.clone());
-        // Scrapes are short: a stop does not wait for one.
+        // A stop does not wait for scrapes: they are short.
         tokio::spawn(async move { serve(listener, service, api, Limits::default(), log.closed()).await });
     }
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {

@@ -1,8 +1,7 @@
-//! What Prometheus is told.
+//! The metrics for Prometheus.
 //!
-//! Nothing on the way of a poll takes a lock: the counters and histograms of all routes are made at the start and
-//! found in a map that never changes; polls are counted beside each cluster. Gauges are computed when they are
-//! asked for.
+//! A poll takes no lock: the counters and histograms of all routes are created at the start, in a map that never
+//! changes, and polls are counted in atomic counters of each cluster. Gauges are computed at each scrape.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -26,8 +25,8 @@ const BUCKETS: [f64; 12] = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.0
 #[derive(Clone)]
 struct Route {
     latency: Histogram,
-    /// `GET` that was answered with 200, by far the most.
-    good: IntCounter,
+    /// `GET` requests that were answered with 200, by far the most.
+    successful_gets: IntCounter,
 }
 
 pub(crate) struct Metrics {
@@ -42,7 +41,7 @@ pub(crate) struct Metrics {
     store_up: IntGauge,
     store_diverged: IntGauge,
     problems: IntGaugeVec,
-    /// Sets of documents of the past that were read from the store.
+    /// Sets of documents of past revisions that were read from the store.
     pub(crate) past_loads: IntCounterVec,
 }
 
@@ -55,8 +54,8 @@ impl Metrics {
         let latency = HistogramOpts::new("http_request_duration_seconds", "Time to answer a request.");
         let latency = HistogramVec::new(latency.namespace(NAMESPACE).buckets(BUCKETS.to_vec()), &["route"])?;
         let route = |path: &str| -> Result<Route, prometheus::Error> {
-            let good = requests.get_metric_with_label_values(&["GET", path, "200"])?;
-            Ok(Route { latency: latency.get_metric_with_label_values(&[path])?, good })
+            let successful_gets = requests.get_metric_with_label_values(&["GET", path, "200"])?;
+            Ok(Route { latency: latency.get_metric_with_label_values(&[path])?, successful_gets })
         };
         let mut routes = HashMap::new();
         for path in paths.iter().copied().chain([UNMATCHED]) {
@@ -66,17 +65,17 @@ impl Metrics {
             requests,
             routes,
             types: registry.types().map(|ty| ty.path.clone()).collect(),
-            revision: IntGauge::with_opts(options("revision", "Revision of the picture that is served."))?,
-            clusters: IntGauge::with_opts(options("clusters", "Live clusters in the picture."))?,
+            revision: IntGauge::with_opts(options("revision", "Revision of the served snapshot."))?,
+            clusters: IntGauge::with_opts(options("clusters", "Live clusters in the served snapshot."))?,
             age: Gauge::with_opts(options(
                 "picture_age_seconds",
-                "Time since the picture was last known to be at the head of the log, or since the start.",
+                "Time since the served snapshot was last known to be at the head of the change log, or since the start.",
             ))?,
-            ready: IntGauge::with_opts(options("ready", "1 once the picture is loaded."))?,
-            store_up: IntGauge::with_opts(options("store_up", "1 while the log of the store is followed."))?,
+            ready: IntGauge::with_opts(options("ready", "1 while a snapshot is served."))?,
+            store_up: IntGauge::with_opts(options("store_up", "1 while the change log of the store is followed."))?,
             store_diverged: IntGauge::with_opts(options(
                 "store_diverged",
-                "1 while the log does not continue what is served, so that it is not followed.",
+                "1 while the change log diverged from the served snapshot, so that it is not followed.",
             ))?,
             problems: IntGaugeVec::new(options("problems", "Broken rules in stored documents."), &["rule"])?,
             past_loads: IntCounterVec::new(
@@ -103,7 +102,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts an answered request. A path that is none of ours counts as [`UNMATCHED`].
+    /// Counts an answered request. A path without a route counts as [`UNMATCHED`].
     pub(crate) fn answered(&self, path: &str, method: &Method, status: StatusCode, took: Duration) {
         let Some((path, route)) = self.routes.get_key_value(path).or_else(|| self.routes.get_key_value(UNMATCHED))
         else {
@@ -111,13 +110,13 @@ impl Metrics {
         };
         route.latency.observe(took.as_secs_f64());
         if *method == Method::GET && status == StatusCode::OK {
-            route.good.inc();
+            route.successful_gets.inc();
         } else {
             self.requests.with_label_values(&[method_label(method), path, status.as_str()]).inc();
         }
     }
 
-    /// Everything, in Prometheus' text format. The picture comes with how often each rule is broken.
+    /// All metrics in Prometheus' text format. `fleet` is the served snapshot, and how often each rule is broken.
     pub(crate) fn expose(
         &self,
         fleet: Option<(&Snapshot, [(Rule, u64); Rule::ALL.len()])>,
@@ -138,14 +137,14 @@ impl Metrics {
             }
         }
         let mut families = self.exposed.gather();
-        let text = "How often the picture was compared with the head of the log, whatever came of it.";
+        let text = "How often the served snapshot was compared with the head of the change log, with any outcome.";
         let counter = IntCounter::with_opts(Opts::new("store_refreshes_total", text).namespace(NAMESPACE))?;
         counter.inc_by(refreshes);
         families.extend(counter.collect());
         if let Some((fleet, _)) = fleet {
-            families.extend(self.polls_of(fleet, now)?);
+            families.extend(self.poll_metrics(fleet, now)?);
         }
-        // The encoder takes a family without members for a mistake; before the first poll it is none.
+        // The encoder rejects a family without members, which is what the polls are before the first one.
         families.retain(|family| !family.get_metric().is_empty());
         let mut text = Vec::new();
         TextEncoder::new().encode(&families, &mut text)?;
@@ -153,7 +152,7 @@ impl Metrics {
     }
 
     /// The polls of the clusters that are in the fleet now.
-    fn polls_of(
+    fn poll_metrics(
         &self,
         fleet: &Snapshot,
         now: Timestamp,
@@ -162,7 +161,8 @@ impl Metrics {
         let options =
             Opts::new("polls_total", "Polls of clusters in the fleet, by cluster and type.").namespace(NAMESPACE);
         let counter = IntCounterVec::new(options, &["cluster", "type"])?;
-        let text = "When a live cluster last polled; where it has not, when this server first told of it.";
+        let text =
+            "When a live cluster last polled; if it has not, when this server first exported this metric for it.";
         let options = Opts::new("cluster_last_poll_timestamp_seconds", text).namespace(NAMESPACE);
         let last = IntGaugeVec::new(options, &["cluster"])?;
         for cluster in fleet.clusters() {
@@ -170,7 +170,7 @@ impl Metrics {
             if cluster.is_live() {
                 last.with_label_values(&[cluster.id().as_str()]).set(polls.last(now));
             } else {
-                // It may come back, and is then waited for anew.
+                // It may be restored; the wait for its next poll starts then.
                 polls.wait(now);
             }
             for (count, path) in polls.counts().zip(&self.types) {

@@ -1,30 +1,30 @@
-//! How large the pages of memory are.
+//! Transparent huge pages: not used, until a large fleet is loaded.
 //!
-//! A poll of a large fleet waits for memory that no cache holds, and before that for the table that says where it is: of a
-//! page of 4 KiB there are too many for the processor to remember. Pages of 2 MiB are few. But they are never all used, and a
-//! server of a small fleet is to be small: there they would be a sixth of its memory.
+//! A poll of a large fleet reads memory that is in no cache, and with pages of 4 KiB its address is not in the processor's
+//! translation cache (TLB) either. With pages of 2 MiB it is. But huge pages are never used completely, and a server of a small
+//! fleet shall be small: they would be a sixth of its memory.
 
-/// A fleet of so many documents is large: its picture takes some 70 MiB.
+/// The number of documents from which a fleet is large: its snapshot takes about 70 MiB.
 const LARGE: usize = 20_000;
 
-/// Takes no more memory than is needed, until a large fleet comes.
-pub fn keep_pages_small() {
-    allow_large_pages(false);
+/// Disables huge pages, until a large fleet is loaded.
+pub fn disable_huge_pages() {
+    allow_huge_pages(false);
 }
 
-/// Gets ready for the picture of a fleet.
+/// Enables huge pages if a fleet of so many documents is large. To be called before its snapshot is loaded.
 pub(crate) fn expect(documents: usize) {
     if documents >= LARGE {
-        allow_large_pages(true);
+        allow_huge_pages(true);
     }
 }
 
 #[cfg(target_os = "linux")]
-fn allow_large_pages(allowed: bool) {
+fn allow_huge_pages(allowed: bool) {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(!allowed) {
-        tracing::debug!("the system decides how large pages of memory are: {error}");
+        tracing::debug!("transparent huge pages stay as the system configures them: {error}");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn allow_large_pages(_: bool) {}
+fn allow_huge_pages(_: bool) {}

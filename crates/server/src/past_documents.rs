@@ -1,8 +1,8 @@
-//! Documents as they were at a revision, read from the store and kept for a moment.
+//! A cache of documents as they were at a past revision, read from the store.
 //!
-//! Many clients ask for the same revision at about the same time, such as all that compare with the last good one. The first of
-//! them reads the store, the others wait for it and share what it read. What is kept is bounded in number, size and time, and
-//! is never a whole fleet with its indexes: a list needs the documents of one kind, and the inputs of one cluster need the
+//! Many clients ask for the same revision at about the same time, such as all that compare with the last good one. The first
+//! request reads the store, the others wait for it and share the result. The cache is limited in number, size and time, and
+//! never has a whole fleet with its indexes: a list needs the documents of one kind, and the inputs of one cluster need the
 //! definitions and that cluster.
 
 use std::{
@@ -16,27 +16,27 @@ use prometheus::IntCounterVec;
 use store::{Kinds, Picture, Store, StoreError};
 use tokio::sync::OnceCell;
 
-/// How many sets of documents are kept, and how many bytes of bodies in all of them.
-const MOST: usize = 8;
-const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// How many sets of documents are cached, and how many bytes of bodies they have in total.
+const MAX_SETS: usize = 8;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// For how long one is kept. Retention may forget the revision meanwhile.
-const GOOD_FOR: Duration = Duration::from_mins(1);
+/// How long a set is cached. Retention may prune its revision meanwhile.
+const MAX_AGE: Duration = Duration::from_mins(1);
 
 pub(crate) struct PastDocuments {
-    /// The last one that was asked for comes first.
-    kept: Mutex<VecDeque<Kept>>,
-    /// Counts what was read from the store.
+    /// The most recently requested set is the first.
+    cached: Mutex<VecDeque<CachedSet>>,
+    /// Counts the sets that were read from the store.
     loads: IntCounterVec,
 }
 
-struct Kept {
+struct CachedSet {
     key: Key,
     since: Duration,
     documents: Arc<OnceCell<Arc<Picture>>>,
 }
 
-/// Which documents. In one epoch of one store, a revision is one change.
+/// The key of a set. In one epoch of one store, a revision is one change.
 #[derive(Clone, PartialEq)]
 struct Key {
     store: StoreId,
@@ -47,7 +47,7 @@ struct Key {
 
 impl PastDocuments {
     pub(crate) fn new(loads: IntCounterVec) -> Self {
-        Self { kept: Mutex::default(), loads }
+        Self { cached: Mutex::default(), loads }
     }
 
     /// The documents of a type at a revision of the change log that led to a point.
@@ -61,7 +61,7 @@ impl PastDocuments {
         self.load(store, now, revision, Kinds::Only(ty.kind.clone()), ty.kind.as_str()).await
     }
 
-    /// The same of all documents but clusters.
+    /// The same for all documents but clusters.
     pub(crate) async fn definitions(
         &self,
         store: &dyn Store,
@@ -91,31 +91,31 @@ impl PastDocuments {
         Ok(loaded)
     }
 
-    /// Where the documents are, or are about to be.
+    /// The cell of a set, which is filled or will be.
     fn slot(&self, key: Key, uptime: Duration) -> Arc<OnceCell<Arc<Picture>>> {
-        let mut kept = self.kept();
-        kept.retain(|it| uptime.saturating_sub(it.since) < GOOD_FOR);
-        let found = kept.iter().position(|it| it.key == key).and_then(|at| kept.remove(at));
-        let found = found.unwrap_or_else(|| Kept { key, since: uptime, documents: Arc::default() });
+        let mut cached = self.cached();
+        cached.retain(|it| uptime.saturating_sub(it.since) < MAX_AGE);
+        let found = cached.iter().position(|it| it.key == key).and_then(|at| cached.remove(at));
+        let found = found.unwrap_or_else(|| CachedSet { key, since: uptime, documents: Arc::default() });
         let documents = found.documents.clone();
-        kept.push_front(found);
+        cached.push_front(found);
         documents
     }
 
-    /// Lets go of those that were not asked for for longest, until the others are within bounds.
+    /// Removes the least recently requested sets until the others are within the limits.
     fn evict(&self) {
         let (mut count, mut bytes) = (0, 0);
-        self.kept().retain(|it| {
-            let of = |picture: &Arc<Picture>| picture.documents.iter().map(|it| it.body.kept_len()).sum();
+        self.cached().retain(|it| {
+            let size = |picture: &Arc<Picture>| picture.documents.iter().map(|it| it.body.kept_len()).sum();
             count += 1;
-            bytes += it.documents.get().map_or(0, of);
-            count <= MOST && bytes <= MOST_BYTES
+            bytes += it.documents.get().map_or(0, size);
+            count <= MAX_SETS && bytes <= MAX_BYTES
         });
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        // Nothing panics while it is held.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, VecDeque<CachedSet>> {
+        // Nothing panics while it is locked.
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    /// Keeps documents of a revision with so many bytes in all.
-    fn keep(past: &PastDocuments, revision: u64, bytes: usize) {
+    /// Caches documents of a revision with so many bytes in total.
+    fn cache(past: &PastDocuments, revision: u64, bytes: usize) {
         let key = Key { store: StoreId::default(), epoch: Epoch(0), revision: Revision(revision), kinds: Kinds::All };
         let document = Document {
             kind: Kind::from("namespace"),
@@ -142,18 +142,18 @@ mod tests {
     }
 
     fn revisions(past: &PastDocuments) -> Vec<u64> {
-        past.kept().iter().map(|it| it.key.revision.0).collect()
+        past.cached().iter().map(|it| it.key.revision.0).collect()
     }
 
     #[test]
-    fn what_was_not_asked_for_for_longest_is_let_go() {
+    fn the_least_recently_requested_sets_are_removed() {
         let past = PastDocuments::new(IntCounterVec::new(Opts::new("loads", "loads"), &["documents"]).unwrap());
-        (1..=12).for_each(|revision| keep(&past, revision, 100));
-        assert_eq!(revisions(&past), (5..=12).rev().collect::<Vec<_>>(), "so many and no more");
-        keep(&past, 13, MOST_BYTES - 300);
-        assert_eq!(revisions(&past), [13, 12, 11, 10], "so large and no larger");
-        let oldest = past.kept()[3].key.clone();
-        past.slot(oldest, GOOD_FOR);
-        assert_eq!(past.kept().len(), 1, "each for a minute");
+        (1..=12).for_each(|revision| cache(&past, revision, 100));
+        assert_eq!(revisions(&past), (5..=12).rev().collect::<Vec<_>>(), "the limit of sets");
+        cache(&past, 13, MAX_BYTES - 300);
+        assert_eq!(revisions(&past), [13, 12, 11, 10], "the limit of bytes");
+        let oldest = past.cached()[3].key.clone();
+        past.slot(oldest, MAX_AGE);
+        assert_eq!(past.cached().len(), 1, "the limit of time");
     }
 }

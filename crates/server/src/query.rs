@@ -1,5 +1,5 @@
-//! Query strings: every parameter is taken by name, and what nobody takes is an error. A misspelt parameter must not
-//! silently become its default.
+//! Query strings: a handler takes every parameter by name, and a parameter that is not taken is an error. A misspelt
+//! parameter must not silently become its default.
 
 use axum::{
     extract::{FromRequestParts, Query},
@@ -10,13 +10,13 @@ use percent_encoding::percent_decode_str;
 
 use crate::failure::Failure;
 
-/// The most that can be asked for at once.
+/// The largest count that a parameter may have.
 pub(crate) const MAX_COUNT: u64 = 1_000_000;
 
-/// The most parameters of a request: every filter is tried on every document.
+/// The most parameters of a request: every filter is compared with every document.
 const MAX_PARAMETERS: usize = 64;
 
-/// The parameters that nobody has taken yet.
+/// The parameters that the handler has not taken yet.
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
@@ -24,7 +24,10 @@ impl<S: Sync> FromRequestParts<S> for Params {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         if !parts.uri.query().is_none_or(is_percent_encoded) {
-            return Err(refuse("", "after a % come two hexadecimal digits, and together they are UTF-8".to_owned()));
+            return Err(refuse(
+                "",
+                "each % is followed by two hexadecimal digits, and the decoded text is UTF-8".to_owned(),
+            ));
         }
         match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
             Ok(Query(pairs)) if pairs.len() <= MAX_PARAMETERS => Ok(Self(pairs)),
@@ -37,7 +40,7 @@ impl<S: Sync> FromRequestParts<S> for Params {
     }
 }
 
-/// Whether nothing has to be guessed to read it: a filter that means something else than was typed is no filter.
+/// Whether it can be decoded without guessing: a filter must never mean something else than was typed.
 fn is_percent_encoded(query: &str) -> bool {
     let is_escape =
         |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
@@ -49,7 +52,7 @@ fn refuse(name: &str, message: String) -> Failure {
 }
 
 impl Params {
-    /// Whether a parameter is still to be taken.
+    /// Whether a parameter is present and not taken yet.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
@@ -62,13 +65,13 @@ impl Params {
         taken.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// Takes a parameter that stands once or not at all.
+    /// Takes a parameter that is given at most once.
     pub(crate) fn one(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let mut values = self.all(name);
         match values.len() {
             0 => Ok(None),
             1 => Ok(values.pop()),
-            _ => Err(refuse(name, format!("\"{name}\" stands once"))),
+            _ => Err(refuse(name, format!("\"{name}\" is given more than once"))),
         }
     }
 
@@ -89,7 +92,7 @@ impl Params {
         Ok(number)
     }
 
-    /// Takes how many are asked for, or passed over.
+    /// Takes a count, such as a limit or an offset.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, Failure> {
         self.bounded(name, MAX_COUNT)
     }
@@ -99,12 +102,12 @@ impl Params {
         Ok(self.bounded(name, MAX_SAFE_INTEGER)?.map(Revision))
     }
 
-    /// Takes a switch: `true` or `false`, and `false` if it is not there.
+    /// Takes a switch: `true` or `false`, and `false` if it is absent.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Failure> {
         Ok(self.parsed(name, "true or false")?.unwrap_or(false))
     }
 
-    /// Takes one of a few words.
+    /// Takes a parameter with one of a few values.
     pub(crate) fn word(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Failure> {
         match self.one(name)? {
             Some(value) if !words.contains(&value.as_str()) => {
@@ -114,7 +117,7 @@ impl Params {
         }
     }
 
-    /// Takes what is left but for the others, if each is known.
+    /// Takes all remaining parameters but `others`, if each is known.
     pub(crate) fn rest(
         &mut self,
         known: impl Fn(&str) -> bool,
@@ -129,7 +132,7 @@ impl Params {
         }
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that no parameter is left.
     pub(crate) fn none_left(mut self) -> Result<(), Failure> {
         self.rest(|_| false, &[]).map(drop)
     }

@@ -1,9 +1,9 @@
-//! How many requests of one sort are under way at a time.
+//! How many requests of one sort run at the same time.
 //!
-//! Polls and single writes of usual size have no limit here: they take microseconds, or queue elsewhere. Everything whose cost grows with the
-//! fleet or with the change log has one, so that readers, however many, take a bounded share of memory, of database
-//! connections and of the processor. Some requests may wait for a free slot; who would wait too long, or finds too many waiting,
-//! is refused with 429 and told when to come back. Nothing was done then.
+//! Polls and single writes of usual size have no limit here: they take microseconds, or wait for their turn to be prepared.
+//! Every request whose cost grows with the fleet or with the change log has one, so that readers, however many, take a limited
+//! share of memory, of database connections and of the processor. Some requests may wait for a free slot; a request that would wait
+//! too long, or finds too many waiting, is refused with 429 and `Retry-After`, and changes nothing.
 
 use std::{sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -17,16 +17,15 @@ use crate::failure::Failure;
 
 /// The limits of a server.
 pub(crate) struct RequestLimits {
-    /// Computing an answer from all documents of the present: lists, problems. One core is left to polls.
+    /// Answers that are computed from all documents of the served snapshot: lists, problems. One core is left to polls.
     pub(crate) lists: ConcurrencyLimit,
-    /// Dry runs that may be about the whole fleet, each of which holds a second snapshot of it and then its plan, until that is
-    /// sent.
+    /// Dry runs that may change the whole fleet: each has a second snapshot of it in memory and then its plan, until that is sent.
     pub(crate) plans: ConcurrencyLimit,
-    /// Reverts of whole changes, each of which holds all documents that the change wrote.
+    /// Reverts of whole changes: each has all documents that the change wrote in memory.
     pub(crate) reverts: ConcurrencyLimit,
-    /// Reading the past from the store: as many at a time as a store has connections for it.
+    /// Reads of past revisions from the store: as many as a store has connections for them.
     pub(crate) past: ConcurrencyLimit,
-    /// Answers that are too large for one piece, until the client has taken all of them.
+    /// Answers that are sent in chunks, until the client has received the last one.
     pub(crate) answers: ConcurrencyLimit,
     /// Requests with a large body, from its second mebibyte to the answer.
     pub(crate) large_bodies: ConcurrencyLimit,
@@ -83,13 +82,13 @@ impl ConcurrencyLimit {
         Ok(Permit { _running: running, _admitted: Some(admitted) })
     }
 
-    /// Waits for a free slot, however long: for the next part of an answer that has begun, of which there are few.
+    /// Waits for a free slot without a time limit: for the next part of an answer that has begun, of which there are few.
     pub(crate) async fn go_on(&self) -> Result<Permit, Failure> {
         let running = self.running.clone().acquire_owned().await.map_err(Failure::internal)?;
         Ok(Permit { _running: running, _admitted: None })
     }
 
-    /// Computes something, once there is a free slot, where no other request waits for it.
+    /// Computes something once there is a free slot, without blocking other tasks of this thread.
     pub(crate) async fn compute<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
         let _permit = self.enter().await?;
         Ok(block_in_place(work))
@@ -104,12 +103,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_finds_too_many_waiting_or_waits_too_long_is_told_when_to_come_back() {
+    async fn a_request_that_waits_too_long_or_finds_a_full_queue_gets_retry_after() {
         let limit = ConcurrencyLimit::new("reads", 1, 1, Duration::from_millis(10));
         let first = limit.enter().await.unwrap();
         let refused = async || limit.enter().await.err().unwrap().into_response();
-        let (waited, found_a_queue) = tokio::join!(refused(), refused());
-        for refused in [waited, found_a_queue] {
+        let (waited_too_long, queue_was_full) = tokio::join!(refused(), refused());
+        for refused in [waited_too_long, queue_was_full] {
             assert_eq!(refused.status(), 429);
             assert_eq!(refused.headers()[RETRY_AFTER], "2");
         }

@@ -1,10 +1,11 @@
-//! Retention: the log forgets changes that are older than a setting says. The present stays what it is.
+//! Retention: changes that are older than `HISTORY_RETENTION` are pruned from the change log. The current documents stay.
 //!
-//! What is forgotten never comes back, and a clock can jump. So the age of a change is counted up to the newest change from before this
-//! server's start, plus the time for which the server has run, which no clock setting moves; or up to the clock, where that says
-//! earlier. What the server itself has written says nothing: it is from the same clock. A clock that jumps ahead forgets
-//! nothing by itself: a change would have to be written with it, and a server started. What is refused for that: a log that had no change
-//! for long keeps its history for as much longer, until a server starts after the next change.
+//! Pruned changes cannot be restored, and a clock can jump. So the age of a change is measured against the newest change from
+//! before this server's start, plus the uptime of the server, which no change of the wall clock moves; or against the wall clock,
+//! if that is earlier. Changes that this server wrote do not count: their times are from the same clock. So a clock that jumps
+//! ahead prunes nothing by itself: a change would have to be written with it, and a server started afterwards. The price: a
+//! change log without a change for a long time keeps its history for that much longer, until a server starts after the next
+//! change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,45 +15,46 @@ use store::{Ends, EntryQuery, Store, StoreError};
 
 use crate::{ChangeLog, Clock, Status, StoreStatus};
 
-/// How often the log is looked through.
+/// How often old changes are pruned.
 const PAUSE: Duration = Duration::from_mins(10);
 
-const MOMENT: Duration = Duration::from_secs(1);
+/// How often the status of the store is checked while the change log is not followed.
+const STATUS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Forgets what is older than `keep`, for ever.
+/// Prunes changes that are older than `keep`, in a loop that never ends.
 pub async fn retain(log: Arc<ChangeLog>, status: Arc<Status>, clock: Arc<dyn Clock>, keep: SignedDuration) {
-    // There is nothing to forget before the first change.
+    // There is nothing to prune before the first change.
     log.reached(Revision::ZERO.next()).await;
     let started = clock.now().checked_sub(clock.uptime()).unwrap_or(Timestamp::MIN);
     let mut newest = None;
     loop {
         while status.store() != StoreStatus::Following {
-            tokio::time::sleep(MOMENT).await;
+            tokio::time::sleep(STATUS_PAUSE).await;
         }
-        if let Err(error) = forget(&log, &status, &*clock, keep, (started, &mut newest)).await {
-            tracing::warn!("old changes were not forgotten: {error}");
+        if let Err(error) = prune_old_changes(&log, &status, &*clock, keep, (started, &mut newest)).await {
+            tracing::warn!("old changes were not pruned from the change log: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// How many changes are forgotten at once: writers wait for it.
+/// How many changes are pruned at once: writers wait for it.
 const STEP: u64 = 1_000;
 
-/// When the newest change was made that the log had before the server's start; or when that was, where it had none.
+/// When the newest change from before the server's start was made; the time of the start, if there was none.
 async fn newest_change(store: &dyn Store, started: Timestamp) -> Result<Timestamp, StoreError> {
     let newest = store.entries(&EntryQuery { until: Some(started), limit: 1, ..EntryQuery::default() }).await?;
     Ok(newest.first().map_or(started, |entry| entry.change.at))
 }
 
-/// What time it is for certain: not after the newest change that there was at first, plus the time since.
+/// The time that has certainly been reached: at most the newest change from before the start, plus the uptime.
 fn certain_time(now: Timestamp, newest: Timestamp, uptime: Duration) -> Timestamp {
     let since = SignedDuration::try_from(uptime).unwrap_or(SignedDuration::MAX);
     newest.saturating_add(since).map_or(now, |time| time.min(now))
 }
 
-/// Forgets the changes before the first one that is young enough.
-async fn forget(
+/// Prunes the changes before the first one that is young enough.
+async fn prune_old_changes(
     log: &ChangeLog,
     status: &Status,
     clock: &dyn Clock,
@@ -72,23 +74,23 @@ async fn forget(
     if is_first && store.first_since(since_by_clock).await?.unwrap_or(head.revision) > first {
         tracing::warn!(
             clock = %now, newest = %newest,
-            "changes that the clock calls older than HISTORY_RETENTION are kept: the newest change that there was is from \
-             long before this start, and the clock may be wrong"
+            "changes that are older than HISTORY_RETENTION by the clock are kept: the newest change is from long before this \
+             start, so the clock may be wrong; check it"
         );
     }
     let (mut at, mut step) = (horizon.revision.0, STEP);
-    // Of a log that is not the one that is served, nothing is forgotten.
+    // A change log that diverged from the served snapshot is not pruned.
     while at + 1 < first.0 && status.store() == StoreStatus::Following {
         let next = (at + step).min(first.0 - 1);
         match store.prune(Revision(next)).await {
             Ok(_) => at = next,
-            // Too much at once, perhaps.
+            // The step may have been too large for a statement timeout.
             Err(error) if step > 1 && error.may_pass() => step /= 10,
             Err(error) => return Err(error),
         }
     }
     if at > horizon.revision.0 {
-        tracing::info!(revision = at, "changes up to this revision are forgotten");
+        tracing::info!(revision = at, "changes up to this revision are pruned");
     }
     Ok(())
 }
@@ -98,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_from_the_newest_change_as_fast_as_the_server_runs() {
+    fn time_advances_from_the_newest_change_by_the_uptime() {
         let newest: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let at = |now: &str, hours| certain_time(now.parse().unwrap(), newest, Duration::from_hours(hours)).to_string();
         assert_eq!(at("2026-01-01T02:00:00Z", 2), "2026-01-01T02:00:00Z", "the clock is right");
         assert_eq!(at("2040-01-01T00:00:00Z", 2), "2026-01-01T02:00:00Z", "it jumped ahead");
-        assert_eq!(at("1970-01-01T00:00:00Z", 2), "1970-01-01T00:00:00Z", "it jumped back: nothing is old");
+        assert_eq!(at("1970-01-01T00:00:00Z", 2), "1970-01-01T00:00:00Z", "it jumped back: no change is old");
     }
 }

@@ -50,10 +50,10 @@ use crate::{
     metrics::POLLS,
 };
 
-/// Where the description of the API is.
+/// The path of the OpenAPI document.
 pub(crate) const OPENAPI: &str = "/openapi.yaml";
 
-/// A path, and what answers there.
+/// A path and its handlers.
 type Route = (&'static str, MethodRouter<App>);
 
 /// For probes, without a token, at every address of the server.
@@ -66,7 +66,7 @@ fn metrics_route() -> Route {
     ("/metrics", get(metrics))
 }
 
-/// Every route of a mode, wherever it is served. Who may call it is in what its handler takes.
+/// Every route of a mode, at both addresses. A handler's arguments say which token it needs.
 pub(crate) fn routes(mode: Mode) -> impl Iterator<Item = Route> {
     api(mode).into_iter().chain(probes()).chain([metrics_route()])
 }
@@ -77,14 +77,14 @@ fn api(mode: Mode) -> Vec<Route> {
         // Flux Operator, with the read token.
         (POLLS, get(flux_inputs)),
         ("/api/v2/flux/clusters", get(flux_clusters)),
-        // Whoever provisions clusters, with the read token.
+        // Provisioning of clusters, with the read token.
         ("/api/v2/flux/clusters/{cluster_dns}/bootstrap", get(bootstrap)),
         // Operators, with the read token.
         ("/problems", get(problems)),
         ("/problems/counts", get(problem_counts)),
         ("/store", get(store)),
         ("/types/changes", get(type_changes::changes)),
-        // The curious, without a token.
+        // Any client, without a token.
         (OPENAPI, get(openapi)),
     ];
     if mode == Mode::Crud {
@@ -116,18 +116,18 @@ fn api(mode: Mode) -> Vec<Route> {
     routes
 }
 
-/// The whole API; without metrics, where they are served at an address of their own.
+/// The whole API; without metrics if they are served at the admin address.
 pub(crate) fn router(app: App) -> Router {
     let metrics = (!app.has_admin_address).then(metrics_route);
-    serving(api(app.mode).into_iter().chain(probes()).chain(metrics), app)
+    with_fallbacks(api(app.mode).into_iter().chain(probes()).chain(metrics), app)
 }
 
 /// Metrics and probes, for an address that only the operators' network reaches.
 pub(crate) fn admin_router(app: App) -> Router {
-    serving(probes().into_iter().chain([metrics_route()]), app)
+    with_fallbacks(probes().into_iter().chain([metrics_route()]), app)
 }
 
-fn serving(routes: impl Iterator<Item = Route>, app: App) -> Router {
+fn with_fallbacks(routes: impl Iterator<Item = Route>, app: App) -> Router {
     let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
         .fallback(unknown_path)

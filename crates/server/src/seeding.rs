@@ -1,7 +1,7 @@
-//! The first change of a log that never had one.
+//! The first change of an empty change log: the seed.
 //!
-//! A seed is read only into a log without any change, and is itself a change: a log that lost its data is not quietly
-//! filled with the beginnings of a fleet a second time by the process that knew better.
+//! A seed is loaded only into a change log without any change, and is itself a change. If the snapshot file shows that this
+//! server has served a fleet before, the follower does not seed: the change log has lost its data then.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,10 +11,10 @@ use store::{AppendError, Store, StoreError, seed};
 
 use crate::Clock;
 
-/// Who makes the first change.
+/// The actor of the first change.
 pub(crate) const ACTOR: &str = "seed";
 
-/// Why a log was not seeded.
+/// Why a change log was not seeded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SeedingError {
     /// The seed cannot be used.
@@ -25,8 +25,8 @@ pub(crate) enum SeedingError {
     Store(#[from] StoreError),
 }
 
-/// Loads the seed if the log has no change yet.
-pub(crate) async fn plant(
+/// Appends the seed as the first change if the change log has none yet.
+pub(crate) async fn seed_if_empty(
     store: &dyn Store,
     registry: &Arc<Registry>,
     file: &Path,
@@ -34,26 +34,26 @@ pub(crate) async fn plant(
 ) -> Result<(), SeedingError> {
     let head = store.ends().await?.head;
     if head.revision > Revision::ZERO {
-        tracing::debug!(revision = head.revision.0, "the log has changes, so the seed is not read");
+        tracing::debug!(revision = head.revision.0, "the change log has changes, so SEED_FILE is not read");
         return Ok(());
     }
     let change = first_change(&head, registry, file, clock)
-        .map_err(|what| SeedingError::Seed(format!("SEED_FILE {}: {what}", file.display())))?;
+        .map_err(|message| SeedingError::Seed(format!("SEED_FILE {}: {message}", file.display())))?;
     match store.append(&change).await {
-        Ok(()) => tracing::info!(documents = change.writes.len(), "the log was empty and begins with the seed"),
-        // Another process was first, with its own.
+        Ok(()) => tracing::info!(documents = change.writes.len(), "the change log was empty and begins with SEED_FILE"),
+        // Another process appended its seed first.
         Err(AppendError::Conflict { .. }) => {}
         Err(AppendError::Store(error)) => return Err(error.into()),
     }
     Ok(())
 }
 
-/// The seed as a change that makes a servable fleet.
+/// The seed as the first change. Fails if the fleet could not be served completely.
 fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock: &dyn Clock) -> Result<Change, String> {
     let mut writes = seed::read(file, registry).map_err(|error| error.to_string())?;
-    let blank = Snapshot::load(registry.clone(), *beginning, []).map_err(|error| error.to_string())?;
     refuse_repeated_names(&writes)?;
-    writes.extend(blank.unrecorded_types());
+    let empty = Snapshot::load(registry.clone(), *beginning, []).map_err(|error| error.to_string())?;
+    writes.extend(empty.unrecorded_types());
     let origin = Origin {
         at: clock.now(),
         actor: ACTOR.to_owned(),
@@ -61,13 +61,13 @@ fn first_change(beginning: &Point, registry: &Arc<Registry>, file: &Path, clock:
         request_id: None,
     };
     let change = Change::after(beginning, origin, writes);
-    let fleet = blank.apply(&change).map_err(|error| error.to_string())?;
+    let fleet = empty.apply(&change).map_err(|error| error.to_string())?;
     refuse_broken(&fleet)?;
     Ok(change)
 }
 
-/// As many problems of each rule are named in a refusal.
-const NAMED: u64 = 5;
+/// How many problems of each rule an error message lists.
+const LISTED: u64 = 5;
 
 /// Refuses clusters that have one name twice, as a request that creates them would.
 fn refuse_repeated_names(writes: &[Write]) -> Result<(), String> {
@@ -82,13 +82,13 @@ fn refuse_repeated_names(writes: &[Write]) -> Result<(), String> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
 }
 
-/// Refuses a fleet in which something is wrong for which polls would be refused.
+/// Refuses a fleet with problems for which polls would be refused.
 fn refuse_broken(fleet: &Snapshot) -> Result<(), String> {
     let mut broken = Vec::new();
     for rule in Rule::ALL.into_iter().filter(|rule| !rule.is_tolerated()) {
-        let page = fleet.problem_page(&ProblemFilter { rule: Some(rule), ..ProblemFilter::default() }, 0, NAMED);
+        let page = fleet.problem_page(&ProblemFilter { rule: Some(rule), ..ProblemFilter::default() }, 0, LISTED);
         broken.extend(page.problems.iter().map(ToString::to_string));
-        let more = page.total.saturating_sub(NAMED);
+        let more = page.total.saturating_sub(LISTED);
         broken.extend((more > 0).then(|| format!("and {more} more ({})", rule.name())));
     }
     if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }

@@ -1,4 +1,4 @@
-//! What is answered when all is well, and how a failure looks.
+//! Successful responses, and the body of failures.
 
 use model::Value;
 use serde_json::json;
@@ -33,7 +33,7 @@ fn the_demo_answers_the_examples_of_the_specification() {
 }
 
 #[test]
-fn probes_metrics_and_the_description_need_no_token() {
+fn probes_metrics_and_the_openapi_document_need_no_token() {
     let server = Server::demo();
     assert_eq!(server.get_open("/health").json(), json!({"status": "ok"}));
     let ready = server.get_open("/ready").json();
@@ -44,10 +44,10 @@ fn probes_metrics_and_the_description_need_no_token() {
 }
 
 #[test]
-fn every_failure_has_one_kind_of_body() {
+fn every_failure_has_a_problem_json_body() {
     let server = Server::demo();
     let good = Some("Bearer read-token");
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     for (method, path, authorization) in [
         ("GET", "/api/v2/flux/clusters", None),
         ("GET", "/no/such/path", None),
@@ -64,9 +64,9 @@ fn every_failure_has_one_kind_of_body() {
         let answer = server.request(method, path, authorization);
         assert_eq!(answer.content_type, "application/problem+json", "{method} {path}: {}", answer.body);
         assert_eq!(answer.json()["status"], answer.status);
-        told.push(json!({"request": format!("{method} {path}"), "with token": authorization.is_some(), "answer": answer.json()}));
+        failures.push(json!({"request": format!("{method} {path}"), "with token": authorization.is_some(), "answer": answer.json()}));
     }
-    insta::assert_json_snapshot!("failures", told);
+    insta::assert_json_snapshot!("failures", failures);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_request_keeps_its_id_or_gets_one() {
 }
 
 #[test]
-fn metrics_tell_requests_polls_revision_and_age() {
+fn metrics_count_requests_and_polls_and_show_revision_and_age() {
     let server = Server::demo();
     server.poll(DEMO, "namespaces");
     server.poll("DEMO-cluster-01.k8s.example.com.", "namespaces");
@@ -119,13 +119,13 @@ fn metrics_tell_requests_polls_revision_and_age() {
         "flux_resourceset_ready 1",
         "flux_resourceset_problems{rule=\"missing-definition\"} 0",
     ] {
-        assert!(metrics.lines().any(|told| told == line), "{line} is not in\n{metrics}");
+        assert!(metrics.lines().any(|metric| metric == line), "{line} is not in\n{metrics}");
     }
     assert!(metrics.contains("\nflux_resourceset_picture_age_seconds 0."), "{metrics}");
     let polled = "\nflux_resourceset_cluster_last_poll_timestamp_seconds{cluster=\"demo-cluster-01\"} ";
     let (_, time) = metrics.split_once(polled).unwrap();
     assert!(time.lines().next().unwrap().parse::<i64>().unwrap() > 1_700_000_000, "{metrics}");
-    assert!(!metrics.contains("unknown.example"), "strangers must not make metrics grow");
+    assert!(!metrics.contains("unknown.example"), "unknown clients must not make metrics grow");
 }
 
 /// The fifth type is one file, as the specification writes it.
@@ -160,14 +160,14 @@ fn a_type_added_as_a_file_is_served_without_a_change_of_code() {
 }
 
 #[test]
-fn the_committed_description_is_the_one_that_is_served() {
+fn the_committed_openapi_document_is_the_one_that_is_served() {
     let server = Server::crud();
     let description = server.get_open("/openapi.yaml").body;
     let committed = std::fs::read_to_string(repository("openapi/openapi.yaml")).unwrap();
     assert!(description == committed, "openapi/openapi.yaml has drifted: run `make generate`");
 }
 
-/// The operations that a description holds, as method and path with examples in the place of parameters.
+/// The operations of the OpenAPI document, as method and path with examples as parameters.
 fn operations(server: &Server) -> Vec<(String, String)> {
     let document = model::yaml::read(&server.get_open("/openapi.yaml").body).unwrap().value;
     let paths = document["paths"].as_object().unwrap().clone();
@@ -184,12 +184,12 @@ fn operations(server: &Server) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_described_route_answers() {
+fn every_documented_route_answers() {
     for (server, least) in [(Server::demo(), 9), (Server::crud(), 55)] {
         let operations = operations(&server);
         assert!(operations.len() >= least, "{operations:?}");
         for (method, path) in operations.iter().filter(|(_, path)| path != "/changes/stream") {
-            // Without a body and with a query that nothing takes, nothing is changed and what is asked is understood.
+            // An empty body and an unknown parameter change nothing, and the route is still matched.
             let answer = if method == "GET" {
                 server.get(path)
             } else {
@@ -200,25 +200,25 @@ fn every_described_route_answers() {
                 && !answer.body.contains("there is no");
             assert!(
                 !unknown && answer.status < 500,
-                "{method} {path} is described and does not answer: {}",
+                "{method} {path} is documented and does not answer: {}",
                 answer.body
             );
         }
     }
 }
 
-/// Each route of the router, probed with every method: what answers must be described.
+/// Each route of the router, probed with every method: one that answers must be documented.
 #[test]
-fn every_route_is_described() {
+fn every_route_is_documented() {
     let server = Server::crud();
-    let described = operations(&server);
-    let paths: std::collections::BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
+    let documented = operations(&server);
+    let paths: std::collections::BTreeSet<_> = documented.iter().map(|(_, path)| path.clone()).collect();
     for path in paths.iter().filter(|path| *path != "/changes/stream") {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             let answer = server.write(method, &format!("{path}?no=1"), &json!({}), &[]);
             let served = answer.status != 405;
-            let told = described.contains(&(method.to_owned(), path.clone()));
-            assert_eq!(served, told, "{method} {path}: served {served}, described {told}");
+            let is_documented = documented.contains(&(method.to_owned(), path.clone()));
+            assert_eq!(served, is_documented, "{method} {path}: served {served}, documented {is_documented}");
         }
     }
     let metrics = server.get_open("/metrics").body;
@@ -228,36 +228,36 @@ fn every_route_is_described() {
         .filter_map(|rest| rest.split_once("\"} "))
         .filter(|(route, count)| *route != "unmatched" && *route != "/changes/stream" && *count == "0")
         .collect();
-    assert!(routes.is_empty(), "these routes are not described: {routes:?}");
+    assert!(routes.is_empty(), "these routes are not documented: {routes:?}");
 }
 
-/// Every route that there is, by the test before this one, with every method that may change something.
+/// Every route, by the test before this one, with every method that may change something.
 #[test]
-fn no_route_is_written_to_with_the_read_token_or_without_one() {
+fn no_change_is_made_with_the_read_token_or_without_one() {
     let server = Server::crud();
-    let described = operations(&server);
-    let paths: std::collections::BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
+    let documented = operations(&server);
+    let paths: std::collections::BTreeSet<_> = documented.iter().map(|(_, path)| path.clone()).collect();
     let mut refused = 0;
     for path in &paths {
         for method in ["POST", "PUT", "PATCH", "DELETE"] {
-            let ask = |token: &str| {
+            let send = |token: &str| {
                 let headers = [("authorization", token), ("content-type", "application/json")];
                 let answer = server.exchange(method, path, &headers, Some("{}".to_owned()));
                 (answer.status, answer.json()["code"].clone())
             };
-            let is_route = described.contains(&(method.to_owned(), path.clone()));
+            let is_route = documented.contains(&(method.to_owned(), path.clone()));
             let expected = if is_route { (403, json!("forbidden")) } else { (405, json!("method-not-allowed")) };
-            assert_eq!(ask("Bearer read-token"), expected, "{method} {path} with the read token");
-            assert_eq!(ask("Bearer wrong-token"), (401, json!("unauthorized")), "{method} {path} with a wrong token");
+            assert_eq!(send("Bearer read-token"), expected, "{method} {path} with the read token");
+            assert_eq!(send("Bearer wrong-token"), (401, json!("unauthorized")), "{method} {path} with a wrong token");
             refused += usize::from(is_route);
         }
     }
-    assert!(refused >= 30, "only {refused} routes write");
+    assert!(refused >= 30, "only {refused} routes make changes");
     assert_eq!(server.get_open("/ready").json()["revision"], json!(1), "nothing was changed");
 }
 
 #[test]
-fn a_description_from_a_file_is_served_as_it_is() {
+fn an_openapi_file_is_served_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("api.yaml"), "openapi: 3.0.0\n").unwrap();
     let server = Server::start_in(folder.into(), &[("OPENAPI_FILE", "api.yaml")]);
@@ -273,7 +273,7 @@ fn the_memory_backend_serves_the_seed() {
 }
 
 #[test]
-fn the_default_seed_is_taken_where_it_is() {
+fn the_default_seed_is_loaded_if_it_exists() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
     std::fs::copy(repository("data/seed.json"), folder.path().join("data/seed.json")).unwrap();

@@ -1,4 +1,4 @@
-//! What a new cluster is given.
+//! The bundle that a new cluster installs.
 
 use std::{fs, path::Path};
 
@@ -19,7 +19,7 @@ fn names(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn a_cluster_is_given_everything_but_the_token_in_order() {
+fn the_bundle_has_everything_but_the_token_in_order() {
     let server = Server::demo();
     let answer = server.get(&format!("{PATH}?api_url=https://fleet.example.com/"));
     assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/yaml"));
@@ -40,11 +40,7 @@ fn a_cluster_is_given_everything_but_the_token_in_order() {
     );
     for set in objects.iter().filter(|object| object["kind"] == "ResourceSet") {
         let spec = &set["spec"];
-        assert_eq!(
-            spec["inputStrategy"],
-            json!({"name": "Permute"}),
-            "a list that is not there must not be an empty one"
-        );
+        assert_eq!(spec["inputStrategy"], json!({"name": "Permute"}), "a missing list must not become an empty one");
         assert_eq!(spec["inputs"], json!([{"guard": true}]));
         assert_eq!(spec["dependsOn"][0]["readyExpr"], "has(status.lastExportedRevision)");
         assert_eq!(spec["dependsOn"][0]["ready"], true);
@@ -58,7 +54,7 @@ fn a_cluster_is_given_everything_but_the_token_in_order() {
 }
 
 #[test]
-fn what_is_asked_for_is_put_in() {
+fn the_query_parameters_set_the_values_of_the_bundle() {
     let server = Server::start(&[
         ("SEED_FILE", repository("data/seed.json").to_str().unwrap()),
         ("PUBLIC_URL", "http://flux-api-read.flux-system.svc.cluster.local:8080"),
@@ -70,14 +66,17 @@ fn what_is_asked_for_is_put_in() {
     assert_eq!(identity["cert_secret"], "api-ca");
     assert_eq!(objects[1]["data"]["INTERNAL_API_INSECURE"], "true");
     assert_eq!(objects[1]["data"]["RECONCILE_EVERY"], identity["reconcile_every"]);
-    assert!(identity["reconcile_every"].as_str().unwrap().starts_with("9m"), "a little less than asked: {identity}");
+    assert!(
+        identity["reconcile_every"].as_str().unwrap().starts_with("9m"),
+        "a little less than the requested interval: {identity}"
+    );
     assert!(!names(&objects).contains(&"FluxInstance flux".to_owned()));
 }
 
 #[test]
 fn what_cannot_be_installed_is_refused() {
     let server = Server::crud();
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for query in [
         "",
         "?api_url=fleet.example.com",
@@ -89,16 +88,16 @@ fn what_cannot_be_installed_is_refused() {
         "?api_url=https://fleet.example.com&intervall=5m",
     ] {
         let answer = server.get(&format!("{PATH}{query}"));
-        told.push(format!("{query}: {} {}", answer.status, answer.json()["detail"]));
+        lines.push(format!("{query}: {} {}", answer.status, answer.json()["detail"]));
     }
     let good = "?api_url=https://fleet.example.com";
     let unknown = server.get(&format!("/api/v2/flux/clusters/unknown.example/bootstrap{good}"));
     assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("unknown-cluster")));
     assert_eq!(server.get_open(&format!("{PATH}{good}")).status, 401);
     assert_eq!(server.delete("/clusters/demo-cluster-01").status, 200);
-    let gone = server.get(&format!("{PATH}{good}"));
-    told.push(format!("decommissioned: {} {}", gone.status, gone.json()["detail"]));
-    insta::assert_snapshot!(told.join("\n"));
+    let decommissioned = server.get(&format!("{PATH}{good}"));
+    lines.push(format!("decommissioned: {} {}", decommissioned.status, decommissioned.json()["detail"]));
+    insta::assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
@@ -127,16 +126,16 @@ fn an_added_type_is_installed_and_one_without_a_template_is_named() {
 }
 
 #[test]
-fn the_committed_tree_is_the_one_that_the_types_give() {
+fn the_committed_manifests_are_the_generated_ones() {
     let folder = tempfile::tempdir().unwrap();
     assert!(command(folder.path()).args(["clusters", "tree"]).status().unwrap().success());
-    let (made, committed) = (files(&folder.path().join("tree")), files(&repository("clusters")));
-    for (name, text) in &made {
+    let (new, committed) = (files(&folder.path().join("tree")), files(&repository("clusters")));
+    for (name, text) in &new {
         let known = committed.iter().find(|(known, _)| known == name).map(|(_, text)| text);
         assert!(known == Some(text), "clusters/{name} has drifted: run `make generate`");
     }
     let generated = committed.iter().filter(|(_, text)| text.starts_with("# Generated")).count();
-    assert_eq!(generated, made.len(), "clusters/ has a file that is not generated any more");
+    assert_eq!(generated, new.len(), "clusters/ has a file that is not generated any more");
 }
 
 fn files(folder: &Path) -> Vec<(String, String)> {

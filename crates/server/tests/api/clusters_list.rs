@@ -1,4 +1,4 @@
-//! The list of clusters, for whoever provisions them: whole, or a complete part, and never empty by mistake.
+//! The list of clusters, for their provisioning: all of them or a complete part, and never empty by mistake.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn code(answer: &Answer) -> (u16, Value) {
 }
 
 #[test]
-fn the_list_is_cut_by_environment_and_labels() {
+fn the_list_is_filtered_by_environment_and_labels() {
     let server = Server::crud_with(&fleet_of(4));
     server.patch("/clusters/c00002", &json!({"labels": {"tier": "gold"}}));
     assert_eq!(ids(&list(&server, "")), ["c00000", "c00001", "c00002", "c00003"]);
@@ -40,7 +40,7 @@ fn the_list_is_cut_by_environment_and_labels() {
 }
 
 #[test]
-fn a_value_that_never_matched_is_no_empty_list() {
+fn a_filter_that_matches_no_cluster_is_an_error_and_not_an_empty_list() {
     let server = Server::crud_with(&fleet_of(2));
     for query in ["?environment=moon", "?environment=", "?label=tier=gold", "?label=region=eu&environment=prod"] {
         for empty in ["", "&empty=explicit"] {
@@ -48,7 +48,7 @@ fn a_value_that_never_matched_is_no_empty_list() {
             assert_eq!(code(&answer), (404, json!("no-matching-cluster")), "{query}{empty}: {}", answer.body);
         }
     }
-    // Nobody has the label any more, and nobody was decommissioned: that the last one moved is no command.
+    // No cluster has the label any more, and none was decommissioned: a changed label must not delete anything.
     server.patch("/clusters/c00000", &json!({"labels": {"region": "asia"}}));
     assert_eq!(code(&list(&server, "?label=region=eu&empty=explicit")), (404, json!("no-matching-cluster")));
 }
@@ -66,7 +66,7 @@ fn an_environment_without_clusters_in_force_is_an_error() {
 }
 
 #[test]
-fn a_shard_is_complete_and_an_empty_one_is_no_command() {
+fn a_shard_is_complete_and_an_empty_one_is_an_error() {
     let server = Server::crud_with(&fleet_of(3));
     let mut found = Vec::new();
     let (mut filled, mut blank) = (Vec::new(), None);
@@ -96,7 +96,7 @@ fn a_shard_is_complete_and_an_empty_one_is_no_command() {
 }
 
 #[test]
-fn ten_thousand_clusters_are_served_in_shards_each_of_them_once() {
+fn ten_thousand_clusters_are_each_served_in_exactly_one_shard() {
     let mut seed = fleet_of(10_000);
     for cluster in seed["clusters"].as_array_mut().unwrap() {
         cluster["cluster_dns"] = json!(format!("{}.k8s.internal.example.com", cluster["id"].as_str().unwrap()));
@@ -107,7 +107,7 @@ fn ten_thousand_clusters_are_served_in_shards_each_of_them_once() {
     let detail = whole.json()["detail"].as_str().unwrap().to_owned();
     let shards =
         detail.split_once("shard=1/").map(|(_, rest)| rest.split_once(',').unwrap().0.parse::<usize>().unwrap());
-    let shards = shards.unwrap_or_else(|| panic!("it says what to do: {detail}"));
+    let shards = shards.unwrap_or_else(|| panic!("the next step is missing: {detail}"));
     let parts: Vec<Vec<String>> =
         (1..=shards).map(|at| ids(&list(&server, &format!("?shard={at}/{shards}")))).collect();
     assert!(parts.iter().all(|part| part.is_sorted()), "the order is that of the ids");

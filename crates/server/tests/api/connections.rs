@@ -1,4 +1,4 @@
-//! Connections: slow and huge clients are cut off, and a stop is polite.
+//! Connections: slow clients and huge requests are refused, and a stop waits for requests.
 
 use std::{
     io::{Read as _, Write as _},
@@ -18,7 +18,7 @@ use crate::harness::Server;
 fn talk(address: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    // The server may have hung up before it has read everything.
+    // The server may have closed the connection before it has read everything.
     let _ = stream.write_all(text.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -39,13 +39,13 @@ fn huge_requests_are_refused() {
     let line = talk(address, &format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1_000_000)));
     assert!(line.starts_with("HTTP/1.1 4"), "{line}");
     assert!(talk(address, "this is not HTTP\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert_eq!(server.get_open("/health").status, 200, "and the server goes on");
+    assert_eq!(server.get_open("/health").status, 200, "the server still answers");
 }
 
-/// Serves a large and a small page with short patience.
-fn impatient() -> (String, oneshot::Sender<()>) {
-    let patience = Duration::from_millis(300);
-    serving(Limits { header_timeout: patience, write_timeout: patience, ..Limits::default() })
+/// Serves a large and a small page with short timeouts.
+fn serve_with_short_timeouts() -> (String, oneshot::Sender<()>) {
+    let timeout = Duration::from_millis(300);
+    serving(Limits { header_timeout: timeout, write_timeout: timeout, ..Limits::default() })
 }
 
 /// More than fits into the buffers of a connection.
@@ -56,11 +56,11 @@ const LARGE_PATHS: [&str; 2] = ["/api/v2/flux/clusters/large", "/large"];
 
 fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
-    let (told, address) = std::sync::mpsc::channel();
+    let (listening, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         crate::harness::block_on(async move {
             let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
-            told.send(listener.local_addr().unwrap().to_string()).unwrap();
+            listening.send(listener.local_addr().unwrap().to_string()).unwrap();
             let large = || get(async || "x".repeat(LARGE));
             let pages = Router::new().route("/small", get(async || "small"));
             let pages = LARGE_PATHS.into_iter().fold(pages, |pages, path| pages.route(path, large()));
@@ -72,8 +72,8 @@ fn serving(limits: Limits) -> (String, oneshot::Sender<()>) {
 }
 
 #[test]
-fn slow_clients_are_cut_off() {
-    let (address, _stop) = impatient();
+fn slow_clients_are_disconnected() {
+    let (address, _stop) = serve_with_short_timeouts();
     assert_eq!(talk(&address, ""), "", "nothing at all");
     assert_eq!(talk(&address, "GET /small HTTP/1.1\r\nhost:"), "", "headers that never end");
     let idle = talk(&address, "GET /small HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -85,7 +85,7 @@ fn slow_clients_are_cut_off() {
         std::thread::sleep(Duration::from_secs(2));
         let mut taken = Vec::new();
         let _ = stream.read_to_end(&mut taken);
-        assert!(taken.len() < LARGE, "a client that does not read is not waited for");
+        assert!(taken.len() < LARGE, "the server does not wait for a client that does not read");
     }
     for path in LARGE_PATHS {
         let patient = talk(&address, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"));
@@ -94,7 +94,7 @@ fn slow_clients_are_cut_off() {
 }
 
 #[test]
-fn more_connections_than_there_are_places_wait_for_one() {
+fn connections_beyond_the_limit_wait_for_a_free_one() {
     let (address, _stop) =
         serving(Limits { connections: 1, header_timeout: Duration::from_secs(2), ..Limits::default() });
     let mut holder = TcpStream::connect(&address).unwrap();
@@ -103,7 +103,7 @@ fn more_connections_than_there_are_places_wait_for_one() {
     let mut waiting = TcpStream::connect(&address).unwrap();
     waiting.write_all(b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
     waiting.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    assert!(waiting.read(&mut [0; 1]).is_err(), "the one place is taken");
+    assert!(waiting.read(&mut [0; 1]).is_err(), "the one connection is taken");
     waiting.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut answer = String::new();
     waiting.read_to_string(&mut answer).unwrap();
@@ -111,7 +111,7 @@ fn more_connections_than_there_are_places_wait_for_one() {
 }
 
 #[test]
-fn a_body_that_breaks_off_changes_nothing() {
+fn an_incomplete_body_changes_nothing() {
     let server = Server::crud();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let head = "POST /namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer write-token\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -142,7 +142,10 @@ fn a_stop_lets_requests_finish_and_ends_the_process_with_success() {
         let mut rest = String::new();
         idle.read_to_string(&mut rest).unwrap();
         assert!(rest.ends_with(end), "{rest}");
-        assert!(!matches!(silent.read(&mut first), Ok(1..)), "who asks for nothing is not waited for");
+        assert!(
+            !matches!(silent.read(&mut first), Ok(1..)),
+            "the server does not wait for a connection without a request"
+        );
         assert_eq!(server.wait().code(), Some(0));
     }
 }

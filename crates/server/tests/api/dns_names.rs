@@ -1,5 +1,5 @@
-//! A DNS name changes hands only on purpose: whoever polls under a name that its cluster had before is not told to delete
-//! anything.
+//! A DNS name moves to another cluster only on purpose: a client that polls under a former name of its cluster never gets an
+//! answer that deletes anything.
 
 use model::Value;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::{harness::Server, operators::fleet_of};
 
 const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
 
-/// What a cluster that polls under a name gets, as a list of ids by type; an error status has none.
+/// The ids that a poll under a name returns for each type; None for an error status.
 fn ids_under(server: &Server, dns: &str) -> Vec<Option<Vec<String>>> {
     let ids = |path| {
         let answer = server.poll(dns, path);
@@ -34,7 +34,7 @@ fn renamed() -> Server {
 }
 
 #[test]
-fn a_renamed_cluster_goes_on_answering_whole_under_its_former_name() {
+fn a_renamed_cluster_is_still_answered_completely_under_its_former_name() {
     let server = Server::crud_with(&fleet_of(2));
     let before = ids_under(&server, "c00000.example");
     assert!(before.iter().flatten().any(|ids| !ids.is_empty()), "{before:?}");
@@ -52,15 +52,15 @@ fn a_renamed_cluster_goes_on_answering_whole_under_its_former_name() {
     assert!(problems[0]["message"].as_str().unwrap().contains("c00000.example"), "{problems}");
     assert_eq!(problems.as_array().unwrap().len(), 1);
 
-    // Renamed back, it has given up nothing.
+    // Renamed back, it has lost no name.
     let answer = server.patch("/clusters/c00000", &json!({"cluster_dns": "c00000.example"}));
     assert_eq!(answer.json()["former_dns"], json!(["New.Example."]));
-    assert_eq!(server.get("/problems").json(), json!([]), "nobody polls under a former name now");
+    assert_eq!(server.get("/problems").json(), json!([]), "no former name is polled now");
     assert_eq!(ids_under(&server, "new.example"), before);
 }
 
 #[test]
-fn a_restart_and_a_decommission_know_former_names_too() {
+fn former_names_survive_a_restart_and_a_decommission() {
     let server = renamed();
     let before = ids_under(&server, "c00000.example");
     let folder = server.folder().clone();
@@ -71,7 +71,7 @@ fn a_restart_and_a_decommission_know_former_names_too() {
     assert_eq!(server.delete("/clusters/c00000").status, 200);
     for name in ["c00000.example", "new.example"] {
         assert_eq!(ids_under(&server, name), vec![Some(vec![]); 3], "{name}");
-        assert_eq!(code(&server.post("/clusters", &new_cluster("thief", name))), (409, json!("dns-held")), "{name}");
+        assert_eq!(code(&server.post("/clusters", &new_cluster("other", name))), (409, json!("dns-held")), "{name}");
     }
     // Created again under a third name, it still answers to both.
     assert_eq!(server.post("/clusters", &new_cluster("c00000", "third.example")).status, 201);
@@ -80,12 +80,12 @@ fn a_restart_and_a_decommission_know_former_names_too() {
 }
 
 #[test]
-fn a_name_that_another_cluster_holds_is_not_taken_and_the_holder_is_named() {
+fn a_name_of_another_cluster_is_refused_and_the_error_names_its_owner() {
     let server = renamed();
     let before: Vec<_> =
         ["c00000.example", "new.example", "c00001.example"].map(|name| ids_under(&server, name)).into();
     for name in ["c00000.example", "new.example", "NEW.example."] {
-        let created = server.post("/clusters", &new_cluster("thief", name));
+        let created = server.post("/clusters", &new_cluster("other", name));
         assert_eq!(code(&created), (409, json!("dns-held")), "{name}: {}", created.body);
         assert!(created.json()["detail"].as_str().unwrap().contains("\"c00000\""), "{}", created.body);
         let patched = server.patch("/clusters/c00001", &json!({"cluster_dns": name}));
@@ -93,13 +93,13 @@ fn a_name_that_another_cluster_holds_is_not_taken_and_the_holder_is_named() {
         let mut body = server.get("/clusters/c00001").json();
         body["cluster_dns"] = json!(name);
         assert_eq!(code(&server.put("/clusters/c00001", &body)), (409, json!("dns-held")), "{name}");
-        let batch = json!({"writes": [{"op": "create", "kind": "cluster", "body": new_cluster("thief", name)}]});
+        let batch = json!({"writes": [{"op": "create", "kind": "cluster", "body": new_cluster("other", name)}]});
         assert_eq!(code(&server.post("/batch", &batch)), (409, json!("dns-held")), "{name}");
     }
     // A rename and a takeover in one change.
     let batch = json!({"writes": [
         {"op": "patch", "kind": "cluster", "id": "c00001", "body": {"cluster_dns": "other.example"}},
-        {"op": "create", "kind": "cluster", "body": new_cluster("thief", "c00001.example")},
+        {"op": "create", "kind": "cluster", "body": new_cluster("other", "c00001.example")},
     ]});
     assert_eq!(code(&server.post("/batch", &batch)), (409, json!("dns-held")));
     let after: Vec<_> = ["c00000.example", "new.example", "c00001.example"].map(|name| ids_under(&server, name)).into();
@@ -107,7 +107,7 @@ fn a_name_that_another_cluster_holds_is_not_taken_and_the_holder_is_named() {
 }
 
 #[test]
-fn the_list_of_former_names_is_the_servers() {
+fn clients_cannot_change_the_list_of_former_names() {
     let server = renamed();
     let mut body = server.get("/clusters/c00000").json();
     body.as_object_mut().unwrap().remove("former_dns");
@@ -115,7 +115,7 @@ fn the_list_of_former_names_is_the_servers() {
     assert_eq!(
         (answer.status, &answer.json()["former_dns"]),
         (200, &json!(["c00000.example"])),
-        "left out, it is kept"
+        "without the field, the list stays"
     );
     for (patch, media) in [
         (json!({"former_dns": null}), "application/merge-patch+json"),
@@ -139,7 +139,11 @@ fn a_plan_counts_what_a_poller_under_a_released_name_would_lose() {
     let server = renamed();
     let total: usize = ids_under(&server, "c00000.example").iter().flatten().map(Vec::len).sum();
     assert_eq!(server.delete("/clusters/c00000/former_dns/nosuch.example").status, 404);
-    assert_eq!(server.delete("/clusters/c00000/former_dns/new.example").status, 404, "the present name is none");
+    assert_eq!(
+        server.delete("/clusters/c00000/former_dns/new.example").status,
+        404,
+        "the present name is not a former one"
+    );
     let released = server.delete("/clusters/c00000/former_dns/C00000.example");
     assert_eq!((released.status, released.json().get("former_dns")), (200, None), "{}", released.body);
     assert_eq!(server.poll("c00000.example", "namespaces").status, 404, "an error deletes nothing");
@@ -149,7 +153,7 @@ fn a_plan_counts_what_a_poller_under_a_released_name_would_lose() {
     assert_eq!(removed, u64::try_from(total).unwrap(), "{plan}");
     assert_eq!(plan["clusters"][0]["id"], json!("heir"));
     assert_eq!(server.post("/clusters", &new_cluster("heir", "c00000.example")).status, 201);
-    // Taken, the name cannot come back.
+    // The name now belongs to another cluster.
     let stolen = server.patch("/clusters/c00000", &json!({"cluster_dns": "c00000.example"}));
     assert_eq!(code(&stolen), (409, json!("dns-held")));
 }
@@ -166,7 +170,7 @@ fn a_cluster_keeps_at_most_sixteen_former_names() {
 }
 
 #[test]
-fn a_tombstone_is_not_put_back_over_the_name_of_a_live_cluster() {
+fn a_tombstone_is_not_restored_over_the_name_of_a_live_cluster() {
     let server = Server::crud_with(&fleet_of(2));
     assert_eq!(server.delete("/clusters/c00001").status, 200);
     assert_eq!(server.delete("/clusters/c00001?purge=true").status, 200);
@@ -175,16 +179,16 @@ fn a_tombstone_is_not_put_back_over_the_name_of_a_live_cluster() {
     assert_eq!(server.post("/clusters", &heir).status, 201);
     let reverted = server.post("/changes/3/revert", &json!({}));
     assert_eq!(code(&reverted), (409, json!("dns-held")), "{}", reverted.body);
-    // Else the tombstone would answer for the cluster that still polls under the name, once it is released.
+    // Otherwise the tombstone would answer a cluster that still polls under the name once it is released.
     assert_eq!(server.patch("/clusters/heir", &json!({"cluster_dns": "heir.example"})).status, 200);
     assert_eq!(server.delete("/clusters/heir/former_dns/c00001.example").status, 200);
     assert_eq!(server.poll("c00001.example", "namespaces").status, 404);
-    // Where nobody has the name it comes back.
+    // Once no cluster has the name, the tombstone is restored.
     assert_eq!(server.post("/changes/3/revert", &json!({})).status, 200);
 }
 
 #[test]
-fn one_change_does_not_make_a_cluster_forget_its_name() {
+fn one_change_cannot_make_a_cluster_lose_its_former_name() {
     let server = Server::crud_with(&fleet_of(2));
     let before = ids_under(&server, "c00000.example");
     let mut moved = server.get("/clusters/c00000").json();

@@ -1,4 +1,5 @@
-//! Usual polls are answered before the router, and compressed for clients that accept it. Neither may change the answer.
+//! Usual polls are answered by the fast path before the router, and compressed for clients that accept it. Neither may change
+//! the answer.
 
 use std::{
     io::{Read as _, Write as _},
@@ -13,7 +14,7 @@ use crate::harness::Server;
 
 const PATH: &str = "/api/v2/flux/clusters/one.example/namespaces";
 
-/// A cluster with enough namespaces for an answer that is worth compressing.
+/// A cluster with enough namespaces for an answer that is compressed.
 fn server() -> Server {
     let ids: Vec<_> = (0..20).map(|at| format!("namespace-{at}")).collect();
     let namespaces: Vec<_> = ids.iter().map(|id| json!({"id": id, "labels": {"team": "platform"}})).collect();
@@ -27,11 +28,11 @@ fn server() -> Server {
     }))
 }
 
-/// How a poll was encoded, and what it says.
-fn poll(server: &Server, path: &str, asks_for: &str) -> (Option<String>, Value) {
+/// The content encoding and the decoded body of a poll's answer.
+fn poll(server: &Server, path: &str, accept_encoding: &str) -> (Option<String>, Value) {
     let mut answer = ureq::get(format!("http://{}{path}", server.address()))
         .header("authorization", "Bearer read-token")
-        .header("accept-encoding", asks_for)
+        .header("accept-encoding", accept_encoding)
         .call()
         .unwrap();
     let encoding = answer.headers().get("content-encoding").map(|it| it.to_str().unwrap().to_owned());
@@ -48,7 +49,7 @@ fn poll(server: &Server, path: &str, asks_for: &str) -> (Option<String>, Value) 
 fn a_compressed_answer_is_the_same_answer() {
     let server = server();
     let plain = server.get(PATH).json();
-    for (asks_for, encoding) in [
+    for (accept_encoding, encoding) in [
         ("gzip", Some("gzip")),
         ("deflate, GZIP;q=0.5", Some("gzip")),
         ("identity", None),
@@ -59,7 +60,11 @@ fn a_compressed_answer_is_the_same_answer() {
     ] {
         // The second answer comes from the cache.
         for _ in 0..2 {
-            assert_eq!(poll(&server, PATH, asks_for), (encoding.map(ToOwned::to_owned), plain.clone()), "{asks_for}");
+            assert_eq!(
+                poll(&server, PATH, accept_encoding),
+                (encoding.map(ToOwned::to_owned), plain.clone()),
+                "{accept_encoding}"
+            );
         }
     }
     assert_eq!(poll(&server, "/api/v2/flux/clusters/two.example/namespaces", "gzip"), (None, json!({"inputs": []})));
@@ -114,7 +119,7 @@ fn an_unusual_poll_gets_the_same_answer() {
     assert_eq!((head.status, head.body.as_str()), (200, ""));
 }
 
-/// Sends all at once, and reads until the server ends the connection.
+/// Sends all requests together, and reads until the server ends the connection.
 fn exchange(server: &Server, requests: &str) -> String {
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -139,9 +144,9 @@ fn the_fast_path_and_the_router_give_the_same_response() {
         assert!(text.contains("\r\ndate: ") && text.contains(" GMT\r\n"), "{text}");
         (head, body.to_owned())
     };
-    let odd = PATH.replace("one.", "one%2E");
-    assert_eq!(answer(PATH, ""), answer(&odd, ""));
-    assert_eq!(answer(PATH, "X-Request-Id: mine\r\n"), answer(&odd, "X-Request-Id: mine\r\n"));
+    let routed_path = PATH.replace("one.", "one%2E");
+    assert_eq!(answer(PATH, ""), answer(&routed_path, ""));
+    assert_eq!(answer(PATH, "X-Request-Id: mine\r\n"), answer(&routed_path, "X-Request-Id: mine\r\n"));
     assert_eq!(answer(PATH, ""), answer(PATH, "content-length: 0\r\n"), "an empty body makes no difference");
     let headers = "x-more: y\r\n".repeat(40);
     assert_eq!(answer(PATH, ""), answer(PATH, &headers), "many headers make no difference");
@@ -151,7 +156,7 @@ fn the_fast_path_and_the_router_give_the_same_response() {
 #[test]
 fn only_spaces_and_tabs_around_a_token_are_ignored_on_both_paths() {
     let server = server();
-    let odd = PATH.replace("one.", "one%2E");
+    let routed_path = PATH.replace("one.", "one%2E");
     for (credentials, status) in [
         ("Bearer read-token", "200"),
         ("Bearer   read-token \t", "200"),
@@ -160,7 +165,7 @@ fn only_spaces_and_tabs_around_a_token_are_ignored_on_both_paths() {
         ("Bearer read-token\u{3000}", "401"),
         ("Bearer read-token\u{85}", "401"),
     ] {
-        for path in [PATH, &odd] {
+        for path in [PATH, &routed_path] {
             let request = format!("GET {path} HTTP/1.1\r\nAuthorization: {credentials}\r\nConnection: close\r\n\r\n");
             let answer = exchange(&server, &request);
             assert_eq!(&answer["HTTP/1.1 ".len()..][..3], status, "{credentials:?} {path}");
@@ -187,8 +192,8 @@ fn requests_of_all_kinds_follow_one_another_on_one_connection() {
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let text = format!("{}{}", request(PATH, ""), request(PATH, "connection: close\r\n"));
-    for piece in text.as_bytes().chunks(text.len() * 3 / 4) {
-        stream.write_all(piece).unwrap();
+    for packet in text.as_bytes().chunks(text.len() * 3 / 4) {
+        stream.write_all(packet).unwrap();
         std::thread::sleep(Duration::from_millis(100));
     }
     let mut answers = String::new();
@@ -204,7 +209,7 @@ fn every_poll_has_an_id_and_is_counted_once() {
     assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
     let given = server.exchange("GET", PATH, &[("authorization", "Bearer read-token"), ("x-request-id", "mine")], None);
     assert_eq!(given.headers["x-request-id"], "mine");
-    // An escaped path is left to the router.
+    // An escaped path is handled by the router.
     assert_eq!(server.get("/api/v2/flux/clusters/one%2Eexample/namespaces").status, 200);
     let metrics = server.get_open("/metrics").body;
     for line in [

@@ -1,4 +1,4 @@
-//! The first law: never collect by accident. An incomplete 200 is never sent.
+//! The first law: never delete by accident. An incomplete 200 is never sent.
 
 use std::{fs, sync::Arc};
 
@@ -20,14 +20,14 @@ fn seed(namespaces: Value) -> Value {
 }
 
 #[test]
-fn a_name_that_was_never_known_is_404() {
+fn an_unknown_dns_name_is_404() {
     let server = Server::demo();
     let answer = server.poll("never.example", "namespaces");
     assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("unknown-cluster")));
 }
 
 #[test]
-fn a_blank_server_tells_nobody_that_they_have_nothing() {
+fn an_empty_fleet_never_answers_with_an_empty_list() {
     let server = Server::start(&[]);
     assert_eq!(server.poll(DEMO, "namespaces").status, 404);
     let answer = server.get("/api/v2/flux/clusters");
@@ -35,7 +35,7 @@ fn a_blank_server_tells_nobody_that_they_have_nothing() {
 }
 
 #[test]
-fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back() {
+fn a_decommissioned_cluster_gets_empty_lists_and_a_restored_one_gets_everything_back() {
     let server = Server::demo();
     let before = server.poll(DEMO, "platform-components").body;
     let seed: Value = serde_json::from_str(&fs::read_to_string(repository("data/seed.json")).unwrap()).unwrap();
@@ -55,7 +55,7 @@ fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back()
     }
 
     server.append(&[("cluster", "demo-cluster-01", put(&cluster))]);
-    server.wait_until("the cluster is back", || server.poll(DEMO, "platform-components").body == before);
+    server.wait_until("the cluster is restored", || server.poll(DEMO, "platform-components").body == before);
 
     server.append(&[("cluster", "demo-cluster-01", Op::Retire(body))]);
     server.append(&[("cluster", "demo-cluster-01", Op::Remove)]);
@@ -63,7 +63,7 @@ fn a_decommissioned_cluster_is_told_so_and_a_restored_one_gets_everything_back()
 }
 
 #[test]
-fn a_store_that_is_not_there_yet_is_not_an_empty_store() {
+fn a_missing_store_is_not_an_empty_store() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let server = Server::launch(folder, &[("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")]);
     for attempt in 1..=3 {
@@ -78,7 +78,7 @@ fn a_store_that_is_not_there_yet_is_not_an_empty_store() {
     assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_ready 0\n"));
     let log = server.log();
     assert!(log.contains("the fleet is not loaded: the store cannot be used at the moment"), "{log}");
-    // When the volume arrives, it goes on by itself.
+    // Once the volume is mounted, the server becomes ready without a restart.
     let cluster = json!({"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev"});
     append(&server.database(), &[("cluster", "one", put(&cluster))]);
     server.wait_until("it is ready", || server.get_open("/ready").status == 200);
@@ -86,7 +86,7 @@ fn a_store_that_is_not_there_yet_is_not_an_empty_store() {
 }
 
 #[test]
-fn a_corrupt_file_is_refused_and_left_as_it_is() {
+fn a_corrupt_database_stops_the_start_and_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data/flux-resourceset.db");
     fs::create_dir(folder.path().join("data")).unwrap();
@@ -94,8 +94,8 @@ fn a_corrupt_file_is_refused_and_left_as_it_is() {
     let before = fs::read(&file).unwrap();
     let output = command(folder.path()).env("SEED_FILE", repository("data/seed.json")).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.lines().last().unwrap().starts_with("flux-resourceset: the store is damaged: "), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.lines().last().unwrap().starts_with("flux-resourceset: the store is damaged: "), "{stderr}");
     assert!(fs::read(&file).unwrap() == before);
 }
 
@@ -106,16 +106,16 @@ fn a_document_that_was_damaged_on_disk_stops_the_start() {
     drop(server);
     sql(&database, "UPDATE fleet_writes SET body = replace(body, 'podinfo', 'qodinfo') WHERE kind = 'cluster'");
     let output = command(folder.path()).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("its checksum does not agree with its content"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("its checksum does not agree with its content"), "{stderr}");
 }
 
 fn sql(database: &std::path::Path, statement: &str) {
     rusqlite::Connection::open(database).unwrap().execute_batch(statement).unwrap();
 }
 
-/// As if the file had been put back as it was at the beginning.
+/// As if the file had been restored from a backup of the beginning.
 fn lose_all_changes(database: &std::path::Path) {
     for statement in [
         "DELETE FROM fleet_writes",
@@ -128,59 +128,64 @@ fn lose_all_changes(database: &std::path::Path) {
 }
 
 #[test]
-fn a_log_that_loses_its_end_is_not_followed_back_in_time() {
+fn a_change_log_that_lost_its_last_changes_is_not_followed() {
     let server = Server::crud();
     server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
     let before = server.poll(DEMO, "namespaces").body;
     lose_all_changes(&server.database());
-    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("diverged"));
-    assert_eq!(server.poll(DEMO, "namespaces").body, before, "the picture is kept");
+    server.wait_until("it is detected", || server.get_open("/ready").json()["store"] == json!("diverged"));
+    assert_eq!(server.poll(DEMO, "namespaces").body, before, "the snapshot is still served");
     let refused = server.patch("/namespaces/podinfo", &json!({"labels": {"a": "b"}}));
     assert_eq!(
         (refused.status, &refused.json()["code"]),
         (503, &json!("store-diverged")),
-        "and nothing is built on it"
+        "and no change is made on it"
     );
     assert!(refused.headers.contains_key("retry-after"));
-    let kept = "the change log diverged from the snapshot of this server: it is at revision 0 ";
-    server.wait_until("the log says so", || server.log().contains(kept));
+    let diverged = "the change log diverged from the snapshot of this server: it is at revision 0 ";
+    server.wait_until("it is logged", || server.log().contains(diverged));
     assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n"));
     server.append(&[("namespace", "a", put(&json!({"id": "a"}))), ("namespace", "b", put(&json!({"id": "b"})))]);
     server.append(&[("namespace", "c", put(&json!({"id": "c"})))]);
     server.append(&[("namespace", "d", put(&json!({"id": "d"})))]);
     server.after_a_refresh();
-    assert_eq!(server.get_open("/ready").json()["store"], json!("diverged"), "another history does not make it good");
-    let aside = server.folder().path().join("aside.db");
-    fs::rename(server.database(), &aside).unwrap();
+    assert_eq!(
+        server.get_open("/ready").json()["store"],
+        json!("diverged"),
+        "more changes of another history do not help"
+    );
+    let moved = server.folder().path().join("moved.db");
+    fs::rename(server.database(), &moved).unwrap();
     server.after_a_refresh();
-    fs::rename(&aside, server.database()).unwrap();
+    fs::rename(&moved, server.database()).unwrap();
     server.after_a_refresh();
-    assert_eq!(server.get_open("/ready").json()["store"], json!("diverged"), "and neither does a break");
+    assert_eq!(server.get_open("/ready").json()["store"], json!("diverged"), "and neither does an outage");
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
 }
 
 #[test]
-fn a_file_that_was_moved_away_or_replaced_is_noticed() {
+fn a_moved_or_replaced_database_file_is_detected() {
     let server = Server::demo();
     let before = server.poll(DEMO, "namespaces").body;
-    let aside = server.folder().path().join("aside.db");
-    fs::rename(server.database(), &aside).unwrap();
-    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("unavailable"));
-    fs::copy(&aside, server.database()).unwrap();
+    let moved = server.folder().path().join("moved.db");
+    fs::rename(server.database(), &moved).unwrap();
+    server.wait_until("it is detected", || server.get_open("/ready").json()["store"] == json!("unavailable"));
+    fs::copy(&moved, server.database()).unwrap();
     server.after_a_refresh();
-    assert_eq!(server.get_open("/ready").json()["store"], json!("unavailable"), "another file is not our log");
+    assert_eq!(server.get_open("/ready").json()["store"], json!("unavailable"), "a copy is not the same change log");
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
-    fs::rename(&aside, server.database()).unwrap();
-    server.wait_until("it goes on", || server.get_open("/ready").json()["store"] == json!("following"));
+    fs::rename(&moved, server.database()).unwrap();
+    server
+        .wait_until("the store is followed again", || server.get_open("/ready").json()["store"] == json!("following"));
     let at_head = || server.log().matches("the served snapshot is at the head of the change log").count();
-    server.wait_until("the log says so", || at_head() >= 2);
+    server.wait_until("it is logged", || at_head() >= 2);
     assert_eq!(at_head(), 2, "{}", server.log());
 }
 
-/// While a server sleeps, the log grows and forgets what the server has not seen.
+/// While a server is paused, the change log grows and is pruned beyond the server's revision.
 #[test]
-fn a_server_that_retention_has_overtaken_loads_the_whole_picture() {
+fn a_server_behind_the_retention_horizon_loads_the_whole_snapshot() {
     let server = Server::demo();
     server.signal(nix::sys::signal::Signal::SIGSTOP);
     for id in ["a", "b", "c"] {
@@ -193,14 +198,14 @@ fn a_server_that_retention_has_overtaken_loads_the_whole_picture() {
     server.wait_until("it follows", || server.get_open("/ready").json()["store"] == json!("following"));
 }
 
-/// A log that lost its end stays refused, even if it grows past the picture and forgets where it left it.
+/// A change log that lost its last changes stays refused, even if it grows beyond the snapshot and is pruned there.
 #[test]
-fn a_log_that_lost_its_end_is_not_loaded_anew_when_it_was_pruned() {
+fn a_diverged_change_log_is_not_loaded_after_it_was_pruned() {
     let server = Server::demo();
     server.append(&[("namespace", "extra", put(&json!({"id": "extra"})))]);
     server.wait_until("the change is seen", || server.get_open("/ready").json()["revision"] == json!(2));
     lose_all_changes(&server.database());
-    server.wait_until("it is noticed", || server.get_open("/ready").json()["store"] == json!("diverged"));
+    server.wait_until("it is detected", || server.get_open("/ready").json()["store"] == json!("diverged"));
     for id in ["a", "b", "c", "d", "e"] {
         server.append(&[("namespace", id, put(&json!({"id": id})))]);
     }
@@ -217,7 +222,7 @@ fn prune(database: &std::path::Path, horizon: u64) {
 }
 
 #[test]
-fn a_clean_stop_leaves_everything_in_the_one_file() {
+fn a_clean_stop_leaves_everything_in_one_database_file() {
     let server = Server::demo();
     let (folder, database) = (server.folder().clone(), server.database());
     server.signal(nix::sys::signal::Signal::SIGTERM);
@@ -227,9 +232,9 @@ fn a_clean_stop_leaves_everything_in_the_one_file() {
     assert_eq!(server.poll(DEMO, "namespaces").json()["inputs"].as_array().map(Vec::len), Some(3));
 }
 
-/// A renamed `list` or `kind` makes all references of a type vanish from view.
+/// With a renamed `list` or `kind`, a server does not find the references of a type.
 #[test]
-fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
+fn a_renamed_list_or_kind_in_a_type_file_is_an_error_and_not_an_empty_answer() {
     let seed = json!({
         "clusters": [{"id": "one", "cluster_name": "one", "cluster_dns": "one.example", "environment": "dev",
             "network_policies": [{"id": "a"}]}],
@@ -274,7 +279,7 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
     assert_eq!(
         answer.json()["errors"][0]["rule"],
         json!("unread-list"),
-        "one reference would make it look whole: {}",
+        "one reference would make the list look complete: {}",
         answer.body
     );
     assert_eq!(server.poll(DEMO, "namespaces").status, 500);
@@ -282,7 +287,7 @@ fn a_careless_edit_of_a_type_file_is_an_error_and_not_an_empty_answer() {
     assert_eq!(
         server.post("/clusters/demo-cluster-01/restore", &json!({})).status,
         200,
-        "and yet a delete can be undone"
+        "a delete can still be undone"
     );
     assert_eq!(server.poll(DEMO, "namespaces").status, 500);
 }
@@ -300,11 +305,11 @@ fn a_seed_is_loaded_once() {
     drop(server);
     fs::write(folder.path().join("seed.json"), "no longer a seed").unwrap();
     let server = Server::start_in(folder, &[("SEED_FILE", "seed.json")]);
-    assert_eq!(server.poll("one.example", "namespaces").body, before, "a seed that is not needed is not even read");
+    assert_eq!(server.poll("one.example", "namespaces").body, before, "a seed that is not needed is not read");
 }
 
 #[test]
-fn a_dangling_reference_is_passed_over_and_shown_everywhere() {
+fn a_dangling_reference_is_skipped_and_reported() {
     let server = Server::seeded(&seed(json!([{"id": "ghost"}, {"id": "a"}])));
     let inputs = &server.poll("one.example", "namespaces").json()["inputs"];
     assert_eq!((inputs.as_array().map(Vec::len), &inputs[0]["id"]), (Some(1), &json!("a")));
@@ -321,7 +326,7 @@ fn a_dangling_reference_is_passed_over_and_shown_everywhere() {
 }
 
 #[test]
-fn a_seed_that_flux_would_choke_on_is_refused_whole() {
+fn an_invalid_seed_is_refused_as_a_whole() {
     let twins = json!({"clusters": [
         {"id": "one", "cluster_name": "one", "cluster_dns": "x.example", "environment": "dev"},
         {"id": "two", "cluster_name": "two", "cluster_dns": "X.example.", "environment": "dev"}]});
@@ -338,15 +343,15 @@ fn a_seed_that_flux_would_choke_on_is_refused_whole() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
         let output = command(folder.path()).env("SEED_FILE", "seed.json").output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        let last = told.lines().last().unwrap();
-        assert!(last.starts_with("flux-resourceset: SEED_FILE seed.json: ") && last.contains(part), "{part}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let last = stderr.lines().last().unwrap();
+        assert!(last.starts_with("flux-resourceset: SEED_FILE seed.json: ") && last.contains(part), "{part}: {stderr}");
     }
 }
 
 #[test]
-fn an_answer_that_flux_cannot_take_is_an_error_and_never_cut() {
+fn an_answer_that_is_too_large_for_flux_is_an_error_and_never_truncated() {
     let names: Vec<_> = (0..10_001).map(|at| format!("n{at}")).collect();
     let list: Vec<_> = names.iter().map(|name| json!({"id": name})).collect();
     let big: Vec<_> =
@@ -360,7 +365,7 @@ fn an_answer_that_flux_cannot_take_is_an_error_and_never_cut() {
         let answer = server.poll("one.example", "namespaces");
         assert_eq!((answer.status, &answer.json()["code"]), (500, &json!(code)));
         assert_eq!(server.poll("one.example", "rolebindings").status, 200, "other types are answered");
-        server.wait_until("the log says so", || server.log().contains("a request failed: the answer has "));
+        server.wait_until("it is logged", || server.log().contains("a request failed: the answer has "));
     }
 }
 

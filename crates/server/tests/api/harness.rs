@@ -95,12 +95,12 @@ impl Server {
         self.get(&format!("/api/v2/flux/clusters/{dns}/{rest}"))
     }
 
-    /// Starts a server that takes changes, with the demo seed.
+    /// Starts a server in mode crud, with the demo seed.
     pub(crate) fn crud() -> Self {
         Self::start(&[("API_MODE", "crud"), ("SEED_FILE", repository("data/seed.json").to_str().unwrap())])
     }
 
-    /// Starts a server that takes changes, with a seed.
+    /// Starts a server in mode crud, with a seed.
     pub(crate) fn crud_with(seed: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("seed.json"), seed.to_string()).unwrap();
@@ -123,7 +123,7 @@ impl Server {
         self.request("DELETE", path, Some(&format!("Bearer {}", harness::WRITE)))
     }
 
-    /// A change, with the write token and more headers.
+    /// Sends a change with the write token and more headers.
     pub(crate) fn write(&self, method: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
         let mut all = vec![("authorization", "Bearer write-token")];
         if !headers.iter().any(|(name, _)| *name == "content-type") {
@@ -133,7 +133,7 @@ impl Server {
         self.exchange(method, path, &all, Some(body.to_string()))
     }
 
-    /// The status of a change that may find the server gone.
+    /// The status of a change; None if the server cannot be reached.
     pub(crate) fn try_write(&self, method: &str, path: &str, body: &Value) -> Option<u16> {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let uri = format!("http://{}{path}", self.address());
@@ -169,19 +169,20 @@ impl Server {
         Answer { status: response.status().as_u16(), content_type, headers, body }
     }
 
-    /// Waits for something that must come soon.
+    /// Waits for a condition that must become true soon.
     pub(crate) fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
-        harness::eventually_or(&|| format!("{what}; the log says: {}", self.log()), &mut is);
+        harness::eventually_or(&|| format!("{what}; the server's log:\n{}", self.log()), &mut is);
     }
 
-    /// Waits until the server has read its store once more, wholly after this call: what it does not do now, it will not do.
+    /// Waits until the server has read its store once more, completely after this call: what it has not done by then, it will
+    /// not do.
     pub(crate) fn after_a_refresh(&self) {
         let refreshes = || {
             let metrics = self.get_open("/metrics").body;
             let count = metrics.lines().find_map(|line| line.strip_prefix("flux_resourceset_store_refreshes_total "));
             count.expect("refreshes are counted").parse::<u64>().unwrap()
         };
-        // The first to be counted may have begun before.
+        // The first refresh that is counted may have begun before this call.
         let enough = refreshes() + 2;
         self.wait_until("the store is read again", || refreshes() >= enough);
     }
@@ -203,7 +204,7 @@ impl Server {
         self.folder().path().join("data/flux-resourceset.db")
     }
 
-    /// Appends a change to the server's log from this process, as another server would.
+    /// Appends a change to the change log from this process, as another server would.
     pub(crate) fn append(&self, writes: &[(&str, &str, Op)]) -> Revision {
         append(&self.database(), writes)
     }

@@ -1,4 +1,4 @@
-//! No body can end a server, and nothing that it has saved can make it unreadable.
+//! No request body can crash a server, and no saved document can make the fleet unreadable.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use crate::{
 const CLUSTER: &str = "/clusters/demo-cluster-01";
 const JSON_PATCH: (&str, &str) = ("content-type", "application/json-patch+json");
 
-/// Peak memory that no request here may come to.
+/// The peak memory that no request here may reach.
 const MOST_MIB: u64 = 512;
 
 fn peak_mib(server: &Server) -> u64 {
@@ -26,7 +26,7 @@ fn peak_mib(server: &Server) -> u64 {
     peak.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
 }
 
-/// A value of so many objects inside one another.
+/// A value of so many nested objects.
 fn nested(levels: usize) -> String {
     format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
 }
@@ -36,7 +36,7 @@ fn send(server: &Server, method: &str, path: &str, media: &str, body: String) ->
     server.exchange(method, path, &headers, Some(body))
 }
 
-/// How many documents a list has. A document may be deeper than the reader of JSON here goes.
+/// How many documents a list has. A document may be nested too deeply for the JSON parser of this test.
 fn listed(server: &Server, path: &str) -> u64 {
     let answer = server.get(path);
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -64,7 +64,7 @@ fn a_json_patch_that_nests_deeper_with_every_move_is_refused() {
 }
 
 #[test]
-fn a_json_patch_that_copies_a_document_into_itself_is_stopped_at_the_copy_that_is_too_much() {
+fn a_json_patch_that_copies_a_document_into_itself_is_stopped_at_the_limit() {
     let server = Server::crud();
     let mut operations = vec![json!({"op": "add", "path": "/l", "value": vec![0; 100]})];
     operations.extend((0..17).map(|_| json!({"op": "copy", "from": "/l", "path": "/l/-"})));
@@ -93,11 +93,11 @@ fn patches_that_are_nested_too_deeply_are_never_saved() {
     }
     assert_eq!(listed(&server, "/clusters?environment=dev"), 1);
     assert_eq!(server.get("/api/v2/flux/clusters").status, 200);
-    assert_eq!(server.delete(&path).status, 200, "what was saved can be edited");
+    assert_eq!(server.delete(&path).status, 200, "the saved document can be edited");
 }
 
 #[test]
-fn the_limit_of_depth_is_the_same_on_every_way_to_a_document() {
+fn the_depth_limit_is_the_same_for_every_kind_of_write() {
     let deep = |levels: usize| serde_json::from_str::<Value>(&nested(levels)).unwrap();
     let server = Server::crud();
     // Three levels are the cluster's own.
@@ -154,7 +154,7 @@ fn a_document_in_a_batch_that_is_too_large_is_refused_while_it_is_read() {
     assert!(refused.json()["errors"][0]["pointer"].as_str().unwrap().starts_with("/writes/0/body"), "{}", refused.body);
     assert!(peak_mib(&server) < 160, "{} MiB", peak_mib(&server));
 
-    // It holds for each write and not for all together.
+    // The limit is for each write and not for all together.
     let write = |at: usize| {
         let text = json!({"note": "x".repeat(200_000)});
         json!({"op": "create", "kind": "namespace", "body": {"id": format!("n{at}"), "annotations": text}})
@@ -164,7 +164,7 @@ fn a_document_in_a_batch_that_is_too_large_is_refused_while_it_is_read() {
 }
 
 #[test]
-fn large_bodies_that_come_at_once_take_turns() {
+fn concurrent_large_bodies_take_turns() {
     let server = Server::crud();
     let batch = batch_of_one(450_000);
     std::thread::scope(|scope| {
@@ -220,7 +220,7 @@ fn a_batch_of_thousands_of_writes_to_one_cluster_is_made_while_others_write() {
 }
 
 #[test]
-fn values_in_messages_and_log_lines_are_cut_and_escaped() {
+fn values_in_messages_and_log_lines_are_truncated_and_escaped() {
     let server = Server::crud();
     let long = "x".repeat(300_000);
     for refused in [
@@ -241,11 +241,11 @@ fn values_in_messages_and_log_lines_are_cut_and_escaped() {
     assert_eq!(hidden.json()["errors"][0]["message"], json!("\"1\\n2026-01-01\\u{1b}[31m\\u{202e}\" is not a number"));
     let log = server.log();
     assert!(log.lines().all(|line| line.len() < 4_000 && !line.contains("\u{202e}")), "a line is long or hides text");
-    assert!(!log.lines().any(|line| line.starts_with("2026-01-01")), "a value began a line of its own");
+    assert!(!log.lines().any(|line| line.starts_with("2026-01-01")), "a value began a new line");
 }
 
 #[test]
-fn a_document_has_a_size_and_a_request_about_one_document_too() {
+fn documents_and_requests_have_a_size_limit() {
     let server = Server::crud();
     let labels = |bytes: usize| json!({"patches": {"podinfo": {"text": "x".repeat(bytes)}}});
     let refused = server.patch(CLUSTER, &labels(1024 * 1024));
@@ -268,7 +268,7 @@ fn a_keyed_list_of_many_items_is_merged_in_time() {
 }
 
 #[test]
-fn a_filter_that_meets_a_document_which_it_cannot_read_names_it() {
+fn a_filter_names_a_document_that_it_cannot_read() {
     let server = Server::crud();
     let mut text =
         String::from(r#"{"id":"deep","cluster_name":"deep","cluster_dns":"deep.example","environment":"dev""#);
@@ -284,7 +284,7 @@ fn a_filter_that_meets_a_document_which_it_cannot_read_names_it() {
         let refused = server.get(&format!("/api/v2/flux/clusters?{part}"));
         assert_eq!((refused.status, &refused.json()["code"]), (500, &json!("unreadable-document")), "{part}");
     }
-    assert_eq!(listed(&server, "/clusters"), 2, "without a filter nothing is read");
+    assert_eq!(listed(&server, "/clusters"), 2, "without a filter no document is parsed");
 
     let good = json!({"cluster_name": "deep", "cluster_dns": "deep.example", "environment": "dev"});
     assert_eq!(server.put("/clusters/deep", &good).status, 200, "it can be replaced");
@@ -292,7 +292,7 @@ fn a_filter_that_meets_a_document_which_it_cannot_read_names_it() {
 }
 
 #[test]
-fn what_was_saved_before_there_were_limits_is_read_listed_edited_and_deleted() {
+fn documents_from_before_the_limits_are_read_listed_edited_and_deleted() {
     let server = Server::crud();
     let mut text =
         String::from(r#"{"id":"deep","cluster_name":"deep","cluster_dns":"deep.example","environment":"dev""#);
@@ -327,7 +327,7 @@ fn a_bulk_patch_cannot_make_the_fleet_many_times_as_large() {
     let refused = server.patch("/clusters?all=true", &patch);
     assert_eq!((refused.status, first_rule(&refused)), (422, json!("bulk-growth")), "{}", refused.body);
 
-    // In each of them the patch breaks a rule: a hundred are told, and none is changed.
+    // The patch breaks a rule in each of them: a hundred errors are listed, and no cluster is changed.
     let refused = server.patch("/clusters?all=true", &json!({"environment": "No"}));
     assert_eq!((refused.status, refused.json()["errors"].as_array().map(Vec::len)), (422, Some(100)));
     assert_eq!(listed(&server, "/clusters?environment=dev"), 100);
@@ -342,9 +342,9 @@ fn a_query_has_a_bounded_number_of_parameters() {
     assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("invalid-query")));
 }
 
-/// The JSON library reads such an object as whatever its text says, which no rule has looked at.
+/// The JSON library replaces such an object with the JSON in its text, which no rule has validated.
 #[test]
-fn a_name_that_the_json_library_keeps_for_itself_is_refused_on_every_way_to_a_document() {
+fn a_reserved_name_of_the_json_library_is_refused_in_every_kind_of_write() {
     const NAME: &str = "$serde_json::private::RawValue";
     let server = Server::crud_with(&fleet_of(1));
     let before = server.get("/clusters/c00000").body;
@@ -377,7 +377,7 @@ fn a_bulk_patch_of_many_values_is_refused_before_its_plan_is_made() {
     }
 }
 
-/// A path of ten bytes asks for a list of sixty-five thousand nulls in every answer.
+/// A path of ten bytes would add a list of sixty-five thousand nulls to every answer.
 #[test]
 fn an_index_far_beyond_the_end_of_a_list_is_refused() {
     let server = Server::crud();
@@ -392,9 +392,9 @@ fn an_index_far_beyond_the_end_of_a_list_is_refused() {
     assert_eq!(server.patch(CLUSTER, &json!({"patches": {"podinfo": dense}})).status, 200);
 }
 
-/// One answer tells a hundred broken rules, so millions need not be put into words.
+/// An answer lists a hundred broken rules, so millions of messages need not be written.
 #[test]
-fn a_change_that_breaks_rules_everywhere_is_refused_in_few_words() {
+fn a_change_that_breaks_rules_everywhere_is_refused_with_a_short_answer() {
     let clusters: Vec<_> = (0..400)
         .map(|at| {
             json!({
@@ -410,18 +410,18 @@ fn a_change_that_breaks_rules_everywhere_is_refused_in_few_words() {
     assert_eq!((refused.status, refused.json()["errors"].as_array().map(Vec::len)), (422, Some(100)));
     assert_eq!(refused.json()["detail"], json!("more than 1000 rules would be broken"), "{}", refused.body);
 
-    // A batch ends where its answer does.
+    // A batch stops at the last error that its answer lists.
     let delete = json!({"op": "delete", "kind": "platform_component", "id": "app"});
     let refused = server.post("/batch", &json!({"writes": vec![delete; 500]}));
-    let told = refused.json();
-    assert_eq!((refused.status, &told["code"]), (409, &json!("referenced")), "{}", refused.body);
-    assert_eq!(told["errors"].as_array().map(Vec::len), Some(100));
-    let places: Vec<_> = told["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
-    assert!(places.iter().all(|place| *place == json!("/writes/0")), "{places:?}");
+    let problem = refused.json();
+    assert_eq!((refused.status, &problem["code"]), (409, &json!("referenced")), "{}", refused.body);
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(100));
+    let pointers: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
+    assert!(pointers.iter().all(|pointer| *pointer == json!("/writes/0")), "{pointers:?}");
 }
 
 #[test]
-fn a_media_type_that_is_no_text_is_refused_and_a_method_is_cut_in_the_log() {
+fn a_media_type_that_is_not_text_is_refused_and_a_long_method_is_truncated_in_the_log() {
     let server = Server::crud();
     let raw = |text: &[u8]| {
         let mut stream = TcpStream::connect(server.address()).unwrap();

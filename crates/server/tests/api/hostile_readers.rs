@@ -1,4 +1,4 @@
-//! Readers with a valid token that ask for as much as they can: they take a bounded share, and are told when to come back.
+//! Readers with a valid token that request as much as they can: they get a limited share, and then 429 with `Retry-After`.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -24,15 +24,15 @@ fn fleet(clusters: usize) -> Server {
     Server::crud_with(&json!({"namespaces": [{"id": "one"}, {"id": "two"}], "clusters": clusters}))
 }
 
-/// How often documents of the past were read from the store.
+/// How often documents of a past revision were read from the store.
 fn loads(server: &Server, documents: &str) -> u64 {
     let name = format!("flux_resourceset_past_loads_total{{documents=\"{documents}\"}} ");
     let metrics = server.get_open("/metrics").body;
     metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().unwrap())
 }
 
-/// Asks for something, and leaves the answer where it is.
-fn ask(server: &Server, path: &str) -> TcpStream {
+/// Sends a request and does not read the answer.
+fn send_get(server: &Server, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(harness::LONG)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer read-token\r\n\r\n");
@@ -74,12 +74,12 @@ fn writes_go_on_while_many_read_the_past() {
 }
 
 #[test]
-fn many_who_ask_for_one_revision_cost_one_read_of_the_store() {
+fn many_requests_for_one_revision_read_the_store_once() {
     let server = fleet(200);
     server.patch("/clusters?all=true", &json!({"environment": "qa"}));
     thread::scope(|scope| {
-        let ask = || server.get("/clusters?revision=1&environment=dev&limit=1");
-        let readers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        let send_get = || server.get("/clusters?revision=1&environment=dev&limit=1");
+        let readers: Vec<_> = (0..8).map(|_| scope.spawn(send_get)).collect();
         for reader in readers {
             let answer = reader.join().unwrap();
             assert_eq!((answer.status, &answer.headers["x-total-count"]), (200, &"200".parse().unwrap()));
@@ -88,11 +88,11 @@ fn many_who_ask_for_one_revision_cost_one_read_of_the_store() {
     assert_eq!(loads(&server, "cluster"), 1);
     assert_eq!(server.get("/clusters?revision=1&environment=qa").json(), json!([]));
     assert_eq!(server.get("/clusters?environment=qa").headers["x-total-count"], "200");
-    assert_eq!(loads(&server, "cluster"), 1, "it is kept for a moment");
+    assert_eq!(loads(&server, "cluster"), 1, "it is cached for a short time");
 }
 
 #[test]
-fn one_document_or_cluster_of_the_past_never_reads_the_fleet() {
+fn reading_one_past_document_or_cluster_never_loads_the_fleet() {
     let server = fleet(50);
     let before = server.poll("c7.example", "namespaces").body;
     server.patch("/namespaces/one", &json!({"labels": {"n": "2"}}));
@@ -108,21 +108,21 @@ fn one_document_or_cluster_of_the_past_never_reads_the_fleet() {
 }
 
 #[test]
-fn streams_of_changes_are_so_many_and_no_more() {
+fn the_number_of_change_streams_is_limited() {
     let server = Server::crud();
-    let mut streams: Vec<_> = (0..32).map(|_| ask(&server, "/changes/stream")).collect();
+    let mut streams: Vec<_> = (0..32).map(|_| send_get(&server, "/changes/stream")).collect();
     for stream in &streams {
         assert_eq!(head(stream).0, 200);
     }
-    let (status, headers) = head(&ask(&server, "/changes/stream"));
+    let (status, headers) = head(&send_get(&server, "/changes/stream"));
     assert!(status == 429 && headers.contains("retry-after: "), "{status} {headers}");
     assert_eq!(server.patch("/namespaces/podinfo", &json!({"labels": {"n": "1"}})).status, 200);
     drop(streams.pop());
-    server.wait_until("a slot is free", || head(&ask(&server, "/changes/stream")).0 == 200);
+    server.wait_until("a slot is free", || head(&send_get(&server, "/changes/stream")).0 == 200);
 }
 
 #[test]
-fn a_change_of_the_whole_fleet_is_told_in_chunks_and_undone() {
+fn a_change_of_the_whole_fleet_is_sent_in_chunks_and_can_be_reverted() {
     let server = fleet(300);
     let before = server.get("/clusters").body;
     server.patch("/clusters?all=true", &json!({"environment": "qa"}));
@@ -137,7 +137,7 @@ fn a_change_of_the_whole_fleet_is_told_in_chunks_and_undone() {
 
     let listed = &server.get("/changes").json()[0];
     assert_eq!((listed["writes"].as_array().map(Vec::len), &listed["total"]), (Some(50), &json!(300)));
-    let stream = ask(&server, "/changes/stream?after=1");
+    let stream = send_get(&server, "/changes/stream?after=1");
     let lines = BufReader::new(&stream).lines().map_while(Result::ok);
     let event = lines.into_iter().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
     assert_eq!(&serde_json::from_str::<Value>(&event).unwrap(), listed);
@@ -147,12 +147,12 @@ fn a_change_of_the_whole_fleet_is_told_in_chunks_and_undone() {
 }
 
 #[test]
-fn who_does_not_take_large_answers_keeps_others_from_no_small_one() {
+fn slow_readers_of_large_answers_do_not_block_small_ones() {
     let annotation = "x".repeat(60_000);
     let namespace = |at: usize| json!({"id": format!("n{at}"), "annotations": {"note": annotation}});
     let namespaces: Vec<_> = (0..300).map(namespace).collect();
     let server = Server::crud_with(&json!({"namespaces": namespaces, "clusters": [cluster(0)]}));
-    let slow: Vec<_> = (0..16).map(|_| ask(&server, "/namespaces")).collect();
+    let slow: Vec<_> = (0..16).map(|_| send_get(&server, "/namespaces")).collect();
     for stream in &slow {
         assert_eq!(head(stream).0, 200);
     }
@@ -171,10 +171,10 @@ fn who_does_not_take_large_answers_keeps_others_from_no_small_one() {
     );
 }
 
-/// What a handler has ready as a whole is bounded like what is sent in parts.
+/// An answer that is built as a whole is limited like one that is sent in chunks.
 #[test]
-fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
-    // More than the sockets of both sides hold.
+fn large_answers_that_are_not_streamed_take_the_same_slots() {
+    // More than fits into the socket buffers of both sides.
     let patches: Value =
         (0..13).map(|at| (format!("k{at}.{}", "x".repeat(500)), json!("1"))).collect::<model::Map>().into();
     let cluster = |at: usize| {
@@ -189,7 +189,7 @@ fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
     }));
     // One after another: while one is computed, others may wait for a few seconds only.
     let take_slot = |_| {
-        let stream = ask(&server, "/problems?limit=10000");
+        let stream = send_get(&server, "/problems?limit=10000");
         assert_eq!(head(&stream).0, 200);
         stream
     };
@@ -198,8 +198,8 @@ fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
         let refused = server.get(path);
         assert_eq!((refused.status, refused.json()["code"].clone()), (429, json!("too-many-requests")), "{path}");
     }
-    assert_eq!(server.get("/problems?limit=10").status, 200, "a small one takes none");
-    assert_eq!(server.get_open("/openapi.yaml").status, 200, "it is in memory once for all");
+    assert_eq!(server.get("/problems?limit=10").status, 200, "a small one takes no slot");
+    assert_eq!(server.get_open("/openapi.yaml").status, 200, "it is in memory once, for all requests");
     assert_eq!(server.poll("c7.example", "platform-components").status, 200);
     drop(slow);
     server.wait_until("the slots are free", || server.get("/problems?limit=10000").status == 200);
@@ -207,7 +207,7 @@ fn answers_that_are_ready_as_a_whole_take_the_same_slots() {
 }
 
 #[test]
-fn metrics_are_as_new_as_the_question_however_many_ask() {
+fn metrics_are_current_however_many_requests_there_are() {
     let server = Server::crud();
     thread::scope(|scope| {
         for _ in 0..20 {

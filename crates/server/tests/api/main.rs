@@ -1,4 +1,4 @@
-//! The server as its users meet it: a process, its environment, its answers.
+//! The server as its users see it: a process, its environment, its responses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
@@ -12,10 +12,10 @@ mod first_law;
 mod harness;
 mod hostile_bodies;
 mod hostile_readers;
-mod memory;
 mod operators;
 mod problems;
 mod protection;
 mod released_names;
 mod settings;
+mod snapshot_file;
 mod type_changes;

@@ -1,4 +1,4 @@
-//! Problems of a fleet that has many: paged, filtered, counted and logged in few words, and in nobody's way.
+//! Problems of a fleet with many of them: paged, filtered, counted, logged in one line, and no obstacle to other changes.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::harness::Server;
 
 const CLUSTERS: usize = 400;
 
-/// A seed as an import brings it: components from artifacts, patched as if they were charts, without their dependencies.
-fn troubled() -> Value {
+/// A seed like that of an import: components from artifacts, patched as if they were charts, without their dependencies.
+fn seed_with_problems() -> Value {
     let cluster = |at: usize| {
         json!({
             "id": format!("c{at:04}"), "cluster_name": format!("c{at:04}"), "cluster_dns": format!("c{at:04}.example"),
@@ -26,7 +26,7 @@ fn troubled() -> Value {
 }
 
 fn server() -> Server {
-    Server::crud_with(&troubled())
+    Server::crud_with(&seed_with_problems())
 }
 
 fn warnings(server: &Server) -> Vec<String> {
@@ -34,7 +34,7 @@ fn warnings(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn problems_come_in_pages_that_lead_to_one_another() {
+fn problems_are_paged_by_link_headers() {
     let server = server();
     let (mut path, mut seen) = ("/problems?limit=350".to_owned(), Vec::new());
     loop {
@@ -50,10 +50,10 @@ fn problems_come_in_pages_that_lead_to_one_another() {
     let ids: Vec<_> = seen.iter().map(|problem| problem["id"].as_str().unwrap()).collect();
     assert!(ids.is_sorted(), "they are in the order of their documents");
     let first = server.get("/problems").json();
-    assert_eq!(first.as_array().unwrap()[..], seen[..1_000], "a page of a thousand is what comes without being asked");
+    assert_eq!(first.as_array().unwrap()[..], seen[..1_000], "the default page has a thousand");
     assert_eq!(server.get("/problems?limit=1000000").json().as_array().map(Vec::len), Some(1_200));
     assert_eq!(server.get("/problems?offset=1200").json(), json!([]));
-    assert!(!server.get("/problems?limit=0").headers.contains_key("link"), "a page of nothing leads nowhere");
+    assert!(!server.get("/problems?limit=0").headers.contains_key("link"), "an empty page has no next one");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_former_name_that_is_polled_is_counted_too() {
 }
 
 #[test]
-fn many_problems_are_one_line_of_the_log_and_a_change_that_adds_none_is_none() {
+fn many_problems_are_one_log_line_and_a_change_that_adds_none_logs_nothing() {
     let server = server();
     server.wait_until("problems are logged", || !warnings(&server).is_empty());
     let at_the_start = warnings(&server);
@@ -129,9 +129,9 @@ fn many_problems_are_one_line_of_the_log_and_a_change_that_adds_none_is_none() {
     assert!(server.log().len() < 20_000, "{}", server.log().len());
     assert_eq!(server.patch("/clusters/c0003", &json!({"environment": "qa"})).status, 200);
     assert_eq!(server.patch("/clusters/c0003", &json!({"patches": {"app": {"ingress.host": null}}})).status, 200);
-    assert_eq!(warnings(&server).len(), 1, "nothing has become more");
+    assert_eq!(warnings(&server).len(), 1, "no rule is broken more often");
     // Another writer of the file may add problems; this server shows them.
-    let mut body = troubled()["clusters"][3].clone();
+    let mut body = seed_with_problems()["clusters"][3].clone();
     body["namespaces"] = json!([{"id": "ghost"}]);
     server.append(&[("cluster", "c0003", crate::harness::put(&body))]);
     server.wait_until("the new problem is logged", || warnings(&server).len() == 2);
@@ -143,10 +143,10 @@ fn many_problems_are_one_line_of_the_log_and_a_change_that_adds_none_is_none() {
 }
 
 #[test]
-fn problems_are_logged_at_every_start_also_of_a_snapshot_that_was_kept() {
+fn problems_are_logged_at_every_start_also_of_a_saved_snapshot() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
-    std::fs::write(folder.path().join("seed.json"), troubled().to_string()).unwrap();
-    let settings = [("SEED_FILE", "seed.json"), ("SNAPSHOT_FILE", "kept.snapshot")];
+    std::fs::write(folder.path().join("seed.json"), seed_with_problems().to_string()).unwrap();
+    let settings = [("SEED_FILE", "seed.json"), ("SNAPSHOT_FILE", "saved.snapshot")];
     for _ in 0..2 {
         let server = Server::start_in(folder.clone(), &settings);
         server.wait_until("problems are logged", || warnings(&server).len() == 1);

@@ -1,4 +1,4 @@
-//! `deletion_protection` on the server: what takes inputs from a protected cluster has to say how many.
+//! `deletion_protection` on the server: a change that removes inputs from a protected cluster has to say how many.
 
 use model::Value;
 use serde_json::json;
@@ -26,17 +26,17 @@ fn polls(server: &Server, dns: &str) -> Vec<String> {
     ["platform-components", "namespaces"].map(|path| server.poll(dns, path).body).into()
 }
 
-/// Every way that takes inputs from `c00000`: method, path, body, media type and how many inputs.
+/// Every request that removes inputs from `c00000`: method, path, body, media type and how many inputs.
 fn ways() -> Vec<(&'static str, &'static str, Value, &'static str, usize)> {
     const JSON: &str = "application/json";
     let bare = json!({"id": "c00000", "cluster_name": "c00000", "cluster_dns": "c00000.example", "environment": "dev"});
-    let gone = |list: &str, id: &str| json!({list: [{"id": id, "$patch": "delete"}]});
+    let removal = |list: &str, id: &str| json!({list: [{"id": id, "$patch": "delete"}]});
     let disable = json!({"platform_components": [{"id": "app", "enabled": false}]});
     let batch = |write: Value| json!({"writes": [write]});
     vec![
         ("PUT", "/clusters/c00000", bare.clone(), JSON, 3),
         ("PATCH", "/clusters/c00000", json!({"namespaces": []}), MERGE.1, 1),
-        ("PATCH", "/clusters/c00000", gone("platform_components", "app"), STRATEGIC.1, 1),
+        ("PATCH", "/clusters/c00000", removal("platform_components", "app"), STRATEGIC.1, 1),
         (
             "PATCH",
             "/clusters/c00000",
@@ -45,13 +45,13 @@ fn ways() -> Vec<(&'static str, &'static str, Value, &'static str, usize)> {
             1,
         ),
         ("PATCH", "/clusters/c00000", disable.clone(), STRATEGIC.1, 1),
-        ("PATCH", "/clusters?all=true", gone("namespaces", "shared"), STRATEGIC.1, 1),
+        ("PATCH", "/clusters?all=true", removal("namespaces", "shared"), STRATEGIC.1, 1),
         ("PATCH", "/clusters?all=true", disable, JSON, 1),
         ("DELETE", "/clusters/c00000/namespaces/shared", json!({}), JSON, 1),
         ("PUT", "/clusters/c00000/platform_components/app", json!({"enabled": false}), JSON, 1),
         ("DELETE", "/namespaces/shared?cascade=true", json!({}), JSON, 1),
         ("DELETE", "/platform_components/app?cascade=true", json!({}), JSON, 1),
-        // Another chart is another release: Flux deletes the one that there was.
+        // Another chart is another release: Flux deletes the old one.
         ("PATCH", "/platform_components/app", json!({"component_path": "other"}), MERGE.1, 1),
         ("POST", "/batch", batch(json!({"op": "put", "kind": "cluster", "id": "c00000", "body": bare})), JSON, 3),
         (
@@ -77,7 +77,7 @@ fn send(server: &Server, (method, path, body, media, _): &(&str, &str, Value, &s
 }
 
 #[test]
-fn whatever_takes_inputs_from_a_protected_cluster_is_refused_with_their_number() {
+fn a_change_that_removes_inputs_from_a_protected_cluster_is_refused_with_their_number() {
     let server = protected();
     let before = polls(&server, "c00000.example");
     for way in ways() {
@@ -95,7 +95,7 @@ fn whatever_takes_inputs_from_a_protected_cluster_is_refused_with_their_number()
 }
 
 #[test]
-fn it_is_done_where_the_request_allows_as_many() {
+fn it_is_made_if_the_request_allows_as_many_removals() {
     for way in ways() {
         let server = protected();
         let answer = send(&server, &way, &format!("allow_removals={}", way.4));
@@ -105,19 +105,19 @@ fn it_is_done_where_the_request_allows_as_many() {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_says_that_it_would_be_refused() {
+fn a_dry_run_shows_the_plan_and_that_the_change_would_be_refused() {
     let server = protected();
-    let gone = json!({"namespaces": [{"id": "shared", "$patch": "delete"}]});
+    let removal = json!({"namespaces": [{"id": "shared", "$patch": "delete"}]});
     let plan = |query: &str| {
-        let answer = server.write("PATCH", &format!("/clusters?all=true&dry_run=true{query}"), &gone, &[STRATEGIC]);
+        let answer = server.write("PATCH", &format!("/clusters?all=true&dry_run=true{query}"), &removal, &[STRATEGIC]);
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.json()
     };
     let refused = plan("");
     assert_eq!(refused["totals"]["dev"]["removed"], json!(2), "{refused}");
-    let told = &refused["refused"];
+    let refusal = &refused["refused"];
     assert_eq!(
-        (&told["code"], &told["removed"], &told["clusters"]),
+        (&refusal["code"], &refusal["removed"], &refusal["clusters"]),
         (&json!("protected"), &json!(1), &json!([{"id": "c00000", "removed": 1}])),
         "{refused}"
     );
@@ -125,7 +125,7 @@ fn a_dry_run_shows_the_plan_and_says_that_it_would_be_refused() {
 }
 
 #[test]
-fn one_change_cannot_lift_the_protection_and_use_that() {
+fn one_change_cannot_lift_the_protection_and_remove_inputs() {
     let server = protected();
     let emptied =
         server.write("PATCH", "/clusters/c00000", &json!({"deletion_protection": false, "namespaces": []}), &[MERGE]);
@@ -137,21 +137,21 @@ fn one_change_cannot_lift_the_protection_and_use_that() {
     for query in ["", "?allow_removals=1000", "?dry_run=true"] {
         assert_eq!(code(&server.post(&format!("/batch{query}"), &batch)), (409, json!("protected")), "{query}");
     }
-    // In two changes it is somebody's decision.
+    // In two changes it is an operator's decision.
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
     assert_eq!(server.write("PATCH", "/clusters/c00000", &json!({"namespaces": []}), &[MERGE]).status, 200);
     assert_eq!(server.delete("/clusters/c00000").status, 200);
 }
 
 #[test]
-fn a_protected_cluster_is_not_decommissioned_however_much_may_go() {
+fn a_protected_cluster_is_not_decommissioned_even_with_allow_removals() {
     let server = protected();
     assert_eq!(code(&server.delete("/clusters/c00000?allow_removals=1000")), (409, json!("protected")));
-    assert_eq!(server.delete("/clusters/c00001").status, 200, "another one is");
+    assert_eq!(server.delete("/clusters/c00001").status, 200, "another cluster is");
 }
 
 #[test]
-fn what_takes_nothing_from_a_protected_cluster_needs_no_number() {
+fn a_change_that_removes_nothing_from_a_protected_cluster_needs_no_allow_removals() {
     let server = protected();
     for (method, path, body) in [
         ("PATCH", "/clusters/c00000", json!({"labels": {"a": "b"}})),
@@ -167,7 +167,7 @@ fn what_takes_nothing_from_a_protected_cluster_needs_no_number() {
 }
 
 #[test]
-fn reverts_are_held_to_it_too() {
+fn reverts_need_allow_removals_too() {
     let server = protected();
     assert_eq!(server.put("/clusters/c00000/namespaces/unused", &json!({})).status, 200);
     let document = server.post("/clusters/c00000/revert", &json!({"revision": 1}));
@@ -178,7 +178,7 @@ fn reverts_are_held_to_it_too() {
 }
 
 #[test]
-fn a_released_name_of_a_protected_cluster_is_not_taken_over_its_pollers() {
+fn a_released_name_of_a_protected_cluster_is_not_taken_without_allow_removals() {
     let mut seed = fleet_of(2);
     seed["clusters"][0]["deletion_protection"] = json!(true);
     seed["clusters"][1]["namespaces"] = json!([]);
@@ -189,7 +189,7 @@ fn a_released_name_of_a_protected_cluster_is_not_taken_over_its_pollers() {
     let refused = take();
     assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
     assert!(refused.json()["detail"].as_str().unwrap().contains("1 from \"c00000\""), "{}", refused.body);
-    // Also after a restart, for which the released names are read again.
+    // Also after a restart, which reads the released names again.
     let folder = server.folder().clone();
     server.signal(nix::sys::signal::SIGTERM);
     assert!(server.wait().success());
@@ -201,7 +201,7 @@ fn a_released_name_of_a_protected_cluster_is_not_taken_over_its_pollers() {
 }
 
 #[test]
-fn what_a_type_of_a_file_disables_counts_as_removed() {
+fn a_disabled_input_of_a_type_from_a_file_counts_as_removed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("types")).unwrap();
     let properties = "{id: {type: string}, enabled: {type: boolean, default: true}}";
@@ -251,11 +251,11 @@ fn a_patch_in_plain_json_does_not_shorten_a_list_of_references() {
     assert_eq!(code(&answer), (415, json!("ambiguous-patch")), "{}", answer.body);
     assert_eq!(polls(&server, "c00000.example"), before);
 
-    let kept = server.write("PATCH", "/clusters/c00000", &one, &[STRATEGIC]);
-    assert_eq!(kept.json()["platform_components"], json!([{"id": "base"}, {"id": "app", "oci_tag": "v2"}]));
+    let merged = server.write("PATCH", "/clusters/c00000", &one, &[STRATEGIC]);
+    assert_eq!(merged.json()["platform_components"], json!([{"id": "base"}, {"id": "app", "oci_tag": "v2"}]));
     let plain = json!({"namespaces": [{"id": "unused"}, {"id": "shared"}], "patches": {"app": {"a": "b"}}});
-    assert_eq!(server.patch("/clusters/c00000", &plain).status, 200, "a list that grows says what it means");
-    assert_eq!(server.patch("/clusters?all=true", &one).status, 200, "here a list is merged, and nothing goes");
+    assert_eq!(server.patch("/clusters/c00000", &plain).status, 200, "a list that grows is not ambiguous");
+    assert_eq!(server.patch("/clusters?all=true", &one).status, 200, "here a list is merged, and nothing is removed");
     let shortened = server.write("PATCH", "/clusters/c00000", &json!({"namespaces": []}), &[MERGE]);
     assert_eq!((shortened.status, &shortened.json()["namespaces"]), (200, &json!([])));
 }
@@ -291,7 +291,7 @@ fn a_patch_in_plain_json_drops_no_overrides_of_a_reference() {
     assert_eq!(dropped["platform_components"][1], json!({"id": "app"}), "{dropped}");
 }
 
-/// While an answer is refused, Flux keeps what an earlier answer made: to empty the list then would delete that.
+/// While an answer is refused, Flux keeps the objects of an earlier answer: to empty the list then would delete them.
 #[test]
 fn a_list_whose_answer_is_refused_counts_as_running() {
     let mut seed = fleet_of(1);

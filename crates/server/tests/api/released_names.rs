@@ -1,5 +1,5 @@
-//! A released DNS name: whoever polls under it keeps everything, so what such a poller had is counted when a cluster answers
-//! there again, whatever has become of the cluster that released it.
+//! A released DNS name: clients that poll under it get 404 and keep everything, so the inputs that they had are counted when a
+//! cluster answers there again, also if the cluster that released it was changed or deleted.
 
 use model::Value;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn new_cluster(id: &str, dns: &str) -> Value {
     json!({"id": id, "cluster_name": id, "cluster_dns": dns, "environment": "dev"})
 }
 
-/// Gives the first cluster another name, and releases the one that it had.
+/// Gives the first cluster another name, and releases its old one.
 fn move_to(server: &Server, name: &str) {
     let had = server.get("/clusters/c00000").json()["cluster_dns"].clone();
     assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": name})).status, 200, "{name}");
@@ -64,7 +64,7 @@ fn empty(server: &Server) {
 }
 
 #[test]
-fn a_released_name_is_recorded_with_what_its_pollers_had() {
+fn a_released_name_is_recorded_with_the_inputs_of_its_pollers() {
     let server = released();
     let components = json!({"app": "platform_component of chart app", "base": "platform_component of chart base"});
     let entry =
@@ -81,13 +81,13 @@ fn a_released_name_is_recorded_with_what_its_pollers_had() {
     assert_eq!(server.delete("/clusters/c00000").status, 200);
     assert_eq!(server.post("/clusters/c00000/restore", &json!({})).status, 200);
     assert_eq!(names(&server), json!([entry]));
-    // Taken back, it is a name like any other.
+    // Once it is the cluster's name again, it is no longer a released one.
     assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": OLD})).status, 200);
     assert_eq!(names(&server), Value::Null);
 }
 
 #[test]
-fn what_pollers_under_a_released_name_had_counts_after_the_cluster_is_decommissioned() {
+fn inputs_of_a_released_name_count_after_its_cluster_was_decommissioned() {
     let server = released();
     assert_eq!(server.delete("/clusters/c00000").status, 200);
     let plan = server.post("/clusters?dry_run=true", &new_cluster("heir", OLD));
@@ -95,7 +95,7 @@ fn what_pollers_under_a_released_name_had_counts_after_the_cluster_is_decommissi
     // The same id, created again at the name that it had released.
     let plan = server.post("/clusters?dry_run=true", &new_cluster("c00000", OLD));
     assert_eq!(removed(&plan, "c00000"), everything(), "{}", plan.body);
-    // What the new owner has of it is not lost.
+    // Inputs that the new owner has too are not lost.
     let mut heir = new_cluster("heir", OLD);
     heir["namespaces"] = json!([{"id": "shared"}]);
     let plan = server.post("/clusters?dry_run=true", &heir);
@@ -104,7 +104,7 @@ fn what_pollers_under_a_released_name_had_counts_after_the_cluster_is_decommissi
 }
 
 #[test]
-fn what_pollers_under_a_released_name_had_counts_after_its_cluster_was_emptied() {
+fn inputs_of_a_released_name_count_after_its_cluster_was_emptied() {
     let server = released();
     empty(&server);
     let plan = server.patch("/clusters/c00001?dry_run=true", &json!({"cluster_dns": OLD}));
@@ -116,7 +116,7 @@ fn what_pollers_under_a_released_name_had_counts_after_its_cluster_was_emptied()
 }
 
 #[test]
-fn a_protected_cluster_counts_for_its_released_names_when_it_is_protected_no_longer() {
+fn a_released_name_stays_protected_after_the_protection_of_its_cluster_was_lifted() {
     let server = released_of(true);
     assert_eq!(server.get("/clusters/c00000").json()["released_dns"][0]["protected"], json!(true));
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
@@ -133,9 +133,9 @@ fn a_protected_cluster_counts_for_its_released_names_when_it_is_protected_no_lon
     assert_eq!(take("?allow_removals=3").status, 201);
 }
 
-/// A purge and a creation of the same id in one change forget it too.
+/// A purge and a creation of the same id in one change drop the released names too.
 #[test]
-fn a_batch_that_purges_and_creates_a_cluster_counts_what_it_forgets() {
+fn a_batch_that_purges_and_creates_a_cluster_counts_the_inputs_of_released_names() {
     let server = released_of(true);
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
     assert_eq!(server.delete("/clusters/c00000").status, 200);
@@ -148,9 +148,9 @@ fn a_batch_that_purges_and_creates_a_cluster_counts_what_it_forgets() {
     assert_eq!(code(&server.post("/batch", &writes)), (409, json!("protected")));
 }
 
-/// The same path, but of another type since: Flux makes other objects.
+/// The same path, but of another type since: Flux creates other objects.
 #[test]
-fn what_another_type_answers_at_a_path_does_not_count_as_what_pollers_had() {
+fn inputs_of_another_type_at_the_same_path_are_not_the_recorded_ones() {
     let server = released_of(true);
     let had = server.get("/clusters/c00000").json()["released_dns"][0]["inputs"]["namespaces"].clone();
     let mut seed = fleet_of(2);
@@ -165,9 +165,9 @@ fn what_another_type_answers_at_a_path_does_not_count_as_what_pollers_had() {
     assert_eq!(code(&server.post("/clusters", &heir)), (409, json!("protected")));
 }
 
-/// Once a cluster is purged, no plan knows what pollers under its released names have. So the plan of the purge counts that.
+/// Once a cluster is purged, no plan can count the inputs of its released names. So the plan of the purge counts them.
 #[test]
-fn a_purge_counts_what_it_forgets_of_released_names() {
+fn a_purge_counts_the_inputs_of_released_names() {
     let server = released_of(true);
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": false})).status, 200);
     assert_eq!(server.delete("/clusters/c00000").status, 200);
@@ -177,7 +177,7 @@ fn a_purge_counts_what_it_forgets_of_released_names() {
     let refused = purge("");
     assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
     assert!(refused.json()["detail"].as_str().unwrap().contains("3 from \"c00000\""), "{}", refused.body);
-    // Whoever polls under a name that another cluster has taken has what that one answers.
+    // Clients that poll under a name that another cluster has taken have the inputs of that cluster.
     assert_eq!(server.post("/clusters?allow_removals=3", &new_cluster("heir", OLD)).status, 201);
     let plan = purge("&dry_run=true");
     assert_eq!((plan.status, &plan.json()["clusters"]), (200, &json!([])), "{}", plan.body);
@@ -185,7 +185,7 @@ fn a_purge_counts_what_it_forgets_of_released_names() {
 }
 
 #[test]
-fn no_released_name_is_forgotten_to_make_room_for_another() {
+fn no_released_name_is_dropped_to_make_room_for_another() {
     let server = released_of(true);
     for at in 1..64 {
         move_to(&server, &format!("n{at}.example"));
@@ -196,7 +196,7 @@ fn no_released_name_is_forgotten_to_make_room_for_another() {
     let release = || server.delete("/clusters/c00000/former_dns/n63.example");
     let refused = release();
     assert_eq!(rule(&refused), (422, json!("released-dns-limit")), "{}", refused.body);
-    // A name that another cluster has taken makes room.
+    // A name that another cluster has taken is dropped.
     assert_eq!(server.post("/clusters?allow_removals=3", &new_cluster("heir", OLD)).status, 201);
     assert_eq!(release().status, 200);
     let names = server.get("/clusters/c00000").json()["released_dns"].clone();
@@ -205,7 +205,7 @@ fn no_released_name_is_forgotten_to_make_room_for_another() {
 }
 
 #[test]
-fn a_name_that_was_released_before_more_was_recorded_counts_as_its_cluster_is() {
+fn a_released_name_without_recorded_inputs_counts_the_inputs_of_its_cluster() {
     let mut seed = fleet_of(2);
     seed["clusters"][0]["released_dns"] = json!(["Gone.example."]);
     let server = Server::crud_with(&seed);
@@ -216,7 +216,7 @@ fn a_name_that_was_released_before_more_was_recorded_counts_as_its_cluster_is() 
 }
 
 #[test]
-fn a_cluster_is_created_with_no_more_names_than_it_can_keep() {
+fn a_cluster_is_not_created_with_more_names_than_the_limit() {
     let server = Server::crud_with(&fleet_of(2));
     let create = |field: &str, names: Value| {
         let mut body = new_cluster("import", "import.example");
@@ -233,7 +233,7 @@ fn a_cluster_is_created_with_no_more_names_than_it_can_keep() {
         }
     }
     assert_eq!(code(&create("former_dns", json!(["C00001.example"]))), (409, json!("dns-held")));
-    assert_eq!(create("former_dns", names(16)).status, 201, "an import brings its names along");
+    assert_eq!(create("former_dns", names(16)).status, 201, "an import keeps its names");
     assert_eq!(server.patch("/clusters/import", &json!({"environment": "prod"})).status, 200);
     assert_eq!(server.poll("f15.example", "namespaces").status, 200);
 }
@@ -263,7 +263,7 @@ fn a_seed_that_gives_a_cluster_one_name_twice_is_refused_as_a_request_is() {
 }
 
 #[test]
-fn a_cluster_whose_seed_gave_it_too_many_names_is_edited_and_its_present_name_not_released() {
+fn a_cluster_seeded_with_too_many_names_can_be_edited_and_its_present_name_is_not_released() {
     let mut seed = fleet_of(1);
     let names: Vec<Value> = (0..20).map(|at| json!(format!("f{at}.example"))).collect();
     seed["clusters"][0]["former_dns"] = names.clone().into();
@@ -284,7 +284,7 @@ fn a_cluster_whose_seed_gave_it_too_many_names_is_edited_and_its_present_name_no
 }
 
 #[test]
-fn a_release_is_not_reverted_without_a_word() {
+fn the_release_of_a_name_cannot_be_reverted() {
     let server = released();
     let refused = server.post("/changes/3/revert", &json!({}));
     assert_eq!(code(&refused), (409, json!("names-not-reverted")), "{}", refused.body);
@@ -294,7 +294,7 @@ fn a_release_is_not_reverted_without_a_word() {
 }
 
 #[test]
-fn what_a_refused_answer_left_running_counts_under_a_released_name() {
+fn inputs_of_a_refused_answer_count_under_a_released_name() {
     let mut seed = fleet_of(2);
     seed["clusters"][0]["namespaces"] = json!([{"id": "lost"}, {"id": "gone"}]);
     let server = Server::crud_with(&seed);
@@ -306,9 +306,9 @@ fn what_a_refused_answer_left_running_counts_under_a_released_name() {
     assert_eq!(removed(&plan, "heir"), (json!(["app", "base"]), json!(["gone", "lost"])), "{}", plan.body);
 }
 
-/// Pollers have a Helm release of the chart that was there when the name was released; of another chart Helm makes another one.
+/// Clients have a Helm release of the chart at the time of the release of the name; for another chart Helm creates a new one.
 #[test]
-fn what_became_another_object_since_the_release_counts_as_removed() {
+fn an_input_that_became_another_object_since_the_release_counts_as_removed() {
     let server = released_of(true);
     let other_chart = json!({"platform_components": [{"id": "app", "component_path": "another-chart"}]});
     let strategic = [("content-type", "application/strategic-merge-patch+json")];
@@ -319,7 +319,7 @@ fn what_became_another_object_since_the_release_counts_as_removed() {
     assert_eq!(removed(&plan, "c00000"), (json!(["app"]), json!([])), "{}", plan.body);
     let refused = server.write("PATCH", "/clusters/c00000", &take_back, &MERGE);
     assert_eq!(code(&refused), (409, json!("protected")), "{}", refused.body);
-    // Back to the chart that pollers have, nothing goes.
+    // With the chart that the clients have, nothing is removed.
     let same_chart = json!({"platform_components": [{"id": "app", "component_path": "app"}]});
     assert_eq!(server.write("PATCH", "/clusters/c00000?allow_removals=1", &same_chart, &strategic).status, 200);
     assert_eq!(server.write("PATCH", "/clusters/c00000", &take_back, &MERGE).status, 200);

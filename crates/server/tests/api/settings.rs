@@ -1,4 +1,4 @@
-//! Settings: a bad one is one sentence and exit code 2.
+//! Settings: an invalid one is a one-line error and exit code 2.
 
 use std::{fs, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Server, command};
 
-/// Starts a server that must not start; answers what it says.
+/// Starts a server with settings that it must refuse; returns its error message.
 fn refusal(settings: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("broken.json"), "{").unwrap();
@@ -21,15 +21,15 @@ fn refusal(settings: &[(&str, &str)]) -> String {
     }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{settings:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    let told: Vec<_> = told.lines().filter(|line| !line.contains(" INFO ")).collect();
-    assert_eq!(told.len(), 1, "{settings:?}: {told:?}");
-    told[0].to_owned()
+    let lines = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<_> = lines.lines().filter(|line| !line.contains(" INFO ")).collect();
+    assert_eq!(lines.len(), 1, "{settings:?}: {lines:?}");
+    lines[0].to_owned()
 }
 
 #[test]
-fn a_missing_or_bad_setting_is_one_sentence() {
-    let told: Vec<_> = [
+fn a_missing_or_invalid_setting_is_one_line() {
+    let lines: Vec<_> = [
         &[("AUTH_TOKEN", "unset")][..],
         &[("AUTH_TOKEN", "")],
         &[("AUTH_TOKEN", "two words")],
@@ -45,7 +45,7 @@ fn a_missing_or_bad_setting_is_one_sentence() {
         &[("DATABASE_URL", "postgres://me:secret@host/db"), ("DATABASE_POOL_TIMEOUT", "soon")],
         &[("DATABASE_URL", "postgres://me:secret@host/db"), ("DATABASE_STATEMENT_TIMEOUT", "2h")],
         &[("SNAPSHOT_MAX_AGE", "-1h")],
-        &[("SNAPSHOT_FILE", "kept"), ("STORE_BACKEND", "memory")],
+        &[("SNAPSHOT_FILE", "snapshot"), ("STORE_BACKEND", "memory")],
         &[("LISTEN_ADDR", "localhost")],
         &[("ADMIN_ADDR", "9090")],
         &[("RUST_LOG", "a=b=c")],
@@ -58,12 +58,12 @@ fn a_missing_or_bad_setting_is_one_sentence() {
     ]
     .into_iter()
     .map(|settings| {
-        let told = refusal(settings);
-        assert!(!told.contains("secret"), "{told}");
-        told
+        let lines = refusal(settings);
+        assert!(!lines.contains("secret"), "{lines}");
+        lines
     })
     .collect();
-    insta::assert_snapshot!("bad-settings", told.join("\n"));
+    insta::assert_snapshot!("bad-settings", lines.join("\n"));
 }
 
 #[test]
@@ -93,27 +93,27 @@ fn every_setting_is_also_a_flag_and_help_shows_no_secret() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_in_a_sentence() {
+fn an_address_in_use_is_reported_in_one_line() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let output = command(folder.path()).env("LISTEN_ADDR", server.address()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with(&format!("flux-resourceset: cannot listen on {}: ", server.address())), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with(&format!("flux-resourceset: cannot listen on {}: ", server.address())), "{stderr}");
 }
 
-/// Large pages of memory are never all used, which a small server would notice and a large one would not.
+/// Huge pages are never used completely, which matters for the memory of a small server and not for that of a large one.
 #[cfg(target_os = "linux")]
 #[test]
-fn only_a_large_fleet_is_held_in_large_pages() {
+fn only_a_large_fleet_uses_huge_pages() {
     for (namespaces, allowed) in [(10, "0"), (20_000, "1")] {
         let folder = tempfile::tempdir().unwrap();
         let namespaces: Vec<_> = (0..namespaces).map(|at| json!({"id": format!("n{at}")})).collect();
         fs::write(folder.path().join("seed.json"), json!({"namespaces": namespaces}).to_string()).unwrap();
         let server = Server::start_in(Arc::new(folder), &[("SEED_FILE", "seed.json")]);
         let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-        let told = status.lines().find_map(|line| line.strip_prefix("THP_enabled:")).unwrap();
-        assert_eq!(told.trim(), allowed, "of {} documents", namespaces.len());
+        let enabled = status.lines().find_map(|line| line.strip_prefix("THP_enabled:")).unwrap();
+        assert_eq!(enabled.trim(), allowed, "{} documents", namespaces.len());
     }
 }
 
@@ -124,7 +124,7 @@ fn status_at(address: &str, path: &str) -> u16 {
 }
 
 #[test]
-fn metrics_have_an_address_of_their_own_if_that_is_asked_for() {
+fn metrics_are_served_only_at_the_admin_address_if_it_is_set() {
     for mode in ["crud", "read-only"] {
         let server = Server::start(&[("ADMIN_ADDR", "127.0.0.1:0"), ("API_MODE", mode)]);
         let log = server.log();
@@ -132,11 +132,11 @@ fn metrics_have_an_address_of_their_own_if_that_is_asked_for() {
         let at = |address: &str| ["/health", "/ready", "/metrics"].map(|path| status_at(address, path));
         assert_eq!(at(admin), [200, 200, 200], "{mode}");
         assert_eq!(at(server.address()), [200, 200, 401], "{mode}");
-        assert_eq!(server.get("/metrics").status, 404, "{mode}: as any path that is not there");
+        assert_eq!(server.get("/metrics").status, 404, "{mode}: as for any unknown path");
         for path in ["/clusters", "/openapi.yaml", "/api/v2/flux/clusters"] {
             assert_eq!(status_at(admin, path), 401, "{mode}: {path}");
         }
-        // What is answered at either address is counted.
+        // Requests at both addresses are counted.
         let agent: ureq::Agent = ureq::Agent::new_with_defaults();
         let text = agent.get(format!("http://{admin}/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
         assert!(text.contains(r#"route="/metrics",status="200""#), "{text}");
@@ -152,7 +152,7 @@ fn a_failure_is_logged_with_the_address_of_the_client() {
     let server = Server::crud();
     let forwarded = [("x-forwarded-for", "203.0.113.7")];
     let statuses = [
-        server.exchange("GET", "/api/v2/flux/clusters/nobody.example/namespaces", &forwarded, None).status,
+        server.exchange("GET", "/api/v2/flux/clusters/unknown.example/namespaces", &forwarded, None).status,
         server.write("POST", "/namespaces", &json!({"id": 1}), &forwarded).status,
     ];
     assert_eq!(statuses, [401, 422]);
@@ -161,5 +161,5 @@ fn a_failure_is_logged_with_the_address_of_the_client() {
     let log = server.log();
     let refused: Vec<_> = log.lines().filter(is_refusal).collect();
     assert!(refused.iter().all(|line| line.contains(" client.address=127.0.0.1:")), "{refused:?}");
-    assert!(!log.contains("203.0.113.7"), "what a client says of itself is not taken: {log}");
+    assert!(!log.contains("203.0.113.7"), "a forwarded address is not trusted: {log}");
 }

@@ -1,4 +1,4 @@
-//! Resource types cannot move under a fleet: a server whose files say another kind, list or path than the change log does not
+//! Resource types cannot change unnoticed: a server whose files have another kind, list or path than the change log does not
 //! serve those types.
 
 mod accepted_logs;
@@ -34,10 +34,10 @@ fn stop(server: Server) {
     assert!(server.wait().success());
 }
 
-/// A built-in file, what is replaced in it, and by what.
+/// A built-in file, the text that is replaced in it, and the new text.
 type FileEdit = (&'static str, &'static str, &'static str);
 
-/// A directory of resource types: built-in ones, each with something in its file replaced.
+/// A directory of resource types: built-in ones, each with a text in its file replaced.
 fn files(folder: &TempDir, name: &str, edits: &[FileEdit]) -> String {
     let directory = folder.path().join(name);
     fs::create_dir_all(&directory).unwrap();
@@ -96,14 +96,14 @@ fn the_first_change_of_a_fleet_records_its_types() {
     assert_eq!(server.get("/types/changes").json()["changes"], json!([]));
     assert_eq!(server.get("/problems").json(), json!([]));
 
-    // So does one that nobody seeded.
+    // So does the first change of a fleet without a seed.
     let blank = Server::start(&[("API_MODE", "crud")]);
     assert_eq!(blank.post("/namespaces", &json!({"id": "a"})).status, 201);
     assert_eq!(blank.get("/changes/1").json()["writes"].as_array().unwrap().len(), 5);
 }
 
 #[test]
-fn types_that_swapped_what_they_are_served_from_are_not_served() {
+fn types_with_swapped_lists_paths_or_kinds_are_not_served() {
     let folder = fleet_on_disk();
     let swaps: [(&str, &[FileEdit]); 3] = [
         (
@@ -132,7 +132,7 @@ fn types_that_swapped_what_they_are_served_from_are_not_served() {
         let server = start(&folder, Some(&files(&folder, what, edits)));
         assert_eq!(statuses(&server), [SERVED, changed(), changed()], "{what}");
         for path in ["namespaces?empty=explicit", "rolebindings?empty=explicit"] {
-            assert_eq!(server.poll(DNS, path).status, 503, "{what}: never a record that says none");
+            assert_eq!(server.poll(DNS, path).status, 503, "{what}: never the record for an empty list");
         }
         assert_eq!(server.get_open("/ready").json()["types_changed"].as_array().unwrap().len(), 2, "{what}");
         let rules: Vec<_> =
@@ -154,7 +154,7 @@ fn types_that_swapped_what_they_are_served_from_are_not_served() {
 }
 
 #[test]
-fn a_replica_with_other_files_refuses_what_it_would_serve_wrongly_and_the_others_go_on() {
+fn a_replica_with_other_type_files_refuses_the_changed_types_and_other_replicas_serve_them() {
     let folder = fleet_on_disk();
     let good = start(&folder, None);
     let swapped = swapped_lists(&folder);
@@ -168,7 +168,7 @@ fn a_renamed_kind_that_takes_over_a_path_is_not_served() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("renamed");
     fs::create_dir_all(&directory).unwrap();
-    // Another kind takes the list and the path of namespaces, whose own file is moved aside.
+    // Another kind takes the list and the path of namespaces, whose own type gets other ones.
     let text = fs::read_to_string(repository("resources/namespace.yaml")).unwrap();
     let own = text.replacen("kind: namespaces\n", "kind: namespace\n", 1);
     let own = own.replacen(
@@ -184,7 +184,7 @@ fn a_renamed_kind_that_takes_over_a_path_is_not_served() {
 }
 
 #[test]
-fn an_operator_sees_what_clusters_would_lose_and_accepts() {
+fn an_operator_reviews_what_clusters_would_lose_and_accepts() {
     let folder = fleet_on_disk();
     let server = start(&folder, Some(&swapped_lists(&folder)));
     let found = server.get("/types/changes").json();
@@ -195,7 +195,7 @@ fn an_operator_sees_what_clusters_would_lose_and_accepts() {
     assert_eq!(found["plan"]["documents"].as_array().unwrap().len(), 2);
 
     let revision = found["revision"].as_u64().unwrap();
-    assert_eq!(server.post("/types/accept", &json!({})).status, 400, "which plan was seen has to be said");
+    assert_eq!(server.post("/types/accept", &json!({})).status, 400, "the request has to name the reviewed plan");
     let accept =
         |revision: u64| format!("/types/accept?expected_revision={revision}&expected_changes={}", digest(&found));
     assert_eq!(server.post(&accept(revision + 7), &json!({})).status, 412);
@@ -215,7 +215,7 @@ fn an_operator_sees_what_clusters_would_lose_and_accepts() {
     );
 }
 
-/// A reference that does not say whether it is enabled is so by default.
+/// A reference without `enabled` is enabled by default.
 #[test]
 fn a_default_that_changed_its_value_is_not_served_until_it_is_accepted() {
     let folder = fleet_on_disk();
@@ -240,7 +240,7 @@ fn a_default_that_changed_its_value_is_not_served_until_it_is_accepted() {
     assert_eq!(good.poll(DNS, "platform-components").json(), before);
     let found = bad.get("/types/changes").json();
     let removed = &found["plan"]["clusters"][0]["inputs"]["platform-components"]["removed"];
-    assert_eq!(removed, &json!(["app", "base", "extra"]), "what is not enabled is not there: {found}");
+    assert_eq!(removed, &json!(["app", "base", "extra"]), "disabled inputs count as removed: {found}");
     let accept = format!("/types/accept?expected_revision={}&expected_changes={}", found["revision"], digest(&found));
     assert_eq!(bad.post(&accept, &json!({})).status, 200);
     assert_eq!(enabled(&bad.poll(DNS, "platform-components").json()), json!(false));
@@ -311,7 +311,7 @@ fn a_type_does_not_lose_the_order_of_its_inputs_unasked() {
 }
 
 #[test]
-fn a_field_more_is_recorded_and_servers_without_it_keep_still() {
+fn an_added_field_is_recorded_and_servers_without_it_stop_serving_the_type() {
     let folder = fleet_on_disk();
     let old = start(&folder, None);
     let more = ("    properties:\n", "    properties:\n      tier: {type: string, default: low}\n");
@@ -319,7 +319,7 @@ fn a_field_more_is_recorded_and_servers_without_it_keep_still() {
     new.wait_until("it is recorded", || new.get_open("/ready").json()["revision"] == json!(2));
     assert_eq!(new.get("/changes/2").json()["writes"][0]["after"]["defaults"]["tier"], json!("low"));
     assert_eq!(statuses(&new), [SERVED, SERVED, SERVED]);
-    // What a template makes of an input without the field is not known.
+    // It is not known what a template renders for an input without the field.
     old.wait_until("the other server sees it", || statuses(&old) == [SERVED, changed(), SERVED]);
     assert_eq!(new.poll(DNS, "namespaces").json()["inputs"][0]["tier"], json!("low"));
 }
@@ -328,9 +328,9 @@ fn digest(found: &Value) -> &str {
     found["digest"].as_str().unwrap()
 }
 
-/// Behind one address, as while replicas are replaced one by one.
+/// As behind one address while replicas are replaced one by one.
 #[test]
-fn what_was_seen_on_one_server_is_not_accepted_on_another_with_other_files() {
+fn changes_reviewed_on_one_server_are_not_accepted_on_another_with_other_files() {
     let folder = fleet_on_disk();
     let seen_on = start(&folder, Some(&swapped_lists(&folder)));
     let paths = files(
@@ -352,7 +352,7 @@ fn what_was_seen_on_one_server_is_not_accepted_on_another_with_other_files() {
         assert_eq!(statuses(other)[1..], [served.clone(), served]);
     }
     assert_eq!(seen_on.post(&accept, &json!({})).status, 200);
-    assert_eq!(seen_on.post(&accept, &json!({})).status, 412, "once");
+    assert_eq!(seen_on.post(&accept, &json!({})).status, 412, "it is accepted once");
 }
 
 #[test]
@@ -368,17 +368,17 @@ fn the_plan_of_an_acceptance_counts_what_clusters_lose() {
     );
     let server = start(&folder, Some(&paths));
     let plan = server.get("/types/changes").json()["plan"].clone();
-    // Each cluster would get role bindings where it had namespaces, and the other way round.
+    // Each cluster would get role bindings instead of namespaces, and the other way round.
     let totals = &plan["totals"];
     assert_eq!((&totals["dev"]["removed"], &totals["prod"]["removed"]), (&json!(2), &json!(1)), "{plan}");
     let namespaces = &plan["clusters"][0]["inputs"]["namespaces"];
     assert_eq!((&namespaces["removed"], &namespaces["added"]), (&json!(["shared"]), &json!(["admins"])), "{plan}");
 }
 
-/// Flux keeps what an answer brought that is refused since, and the next answer on that path takes it away. By then the list
-/// that named it belongs to another type, so only the plan of the acceptance can count it.
+/// While an answer is refused, Flux keeps the objects of the last one, and deletes them at the next answer on that path. By then
+/// the list that named them belongs to another type, so only the plan of the acceptance can count them.
 #[test]
-fn the_plan_of_an_acceptance_counts_what_no_later_plan_knows_of() {
+fn the_plan_of_an_acceptance_counts_inputs_that_no_later_plan_can_count() {
     let folder = fleet_on_disk();
     let server = start(&folder, None);
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": true})).status, 200);
@@ -397,7 +397,7 @@ fn the_plan_of_an_acceptance_counts_what_no_later_plan_knows_of() {
 }
 
 #[test]
-fn an_acceptance_that_takes_inputs_from_a_protected_cluster_has_to_say_how_many() {
+fn an_acceptance_that_removes_inputs_from_a_protected_cluster_needs_allow_removals() {
     let folder = fleet_on_disk();
     let server = start(&folder, None);
     assert_eq!(server.patch("/clusters/c00000", &json!({"deletion_protection": true})).status, 200);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{converge, start, start_again};
 
-/// A thousand writes, all or none, wherever the kill comes.
+/// A thousand writes, all or none, at whatever moment the writer is killed.
 #[test]
 fn a_writer_that_is_killed_in_mid_batch() {
     let url = Postgres::shared().database();
@@ -25,13 +25,13 @@ fn a_writer_that_is_killed_in_mid_batch() {
             answer.join().unwrap() == Some(200)
         });
         writer = start_again(writer, &url, "crud");
-        let there = |server: &crate::server::Server| {
+        let count = |server: &crate::server::Server| {
             let list = server.get("/namespaces?limit=100000").json();
             list.as_array().unwrap().iter().filter(|it| it["id"].as_str().unwrap().starts_with('b')).count()
         };
-        let found = there(&writer);
+        let found = count(&writer);
         assert!(found == expected || found == expected + 1_000, "{found} of {expected} and 1000");
-        assert!(!acknowledged || found == expected + 1_000, "what was acknowledged is there");
+        assert!(!acknowledged || found == expected + 1_000, "an acknowledged batch is found");
         expected = found;
     }
     assert!(expected > 0, "some were in time");

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::{
     server::Server,
-    world::{all_is_well, answers, converge, load, seed, start, start_again, wait_until_ready},
+    world::{answers, converge, finish_without_failures, load, seed, start, start_again, wait_until_ready},
 };
 
-/// A text that a database cannot make small enough for the room that is left in its pages.
+/// A text that a database cannot compress into the free space of its pages.
 fn incompressible(length: usize) -> String {
     let mut state = 1_u64;
     let mut next = || {
@@ -20,7 +20,7 @@ fn incompressible(length: usize) -> String {
     std::iter::repeat_with(&mut next).take(length).collect()
 }
 
-/// Changes are refused, and taken again once there is room; polls go on, and nothing is lost.
+/// Changes are refused, and accepted again once there is space; polls go on, and nothing is lost.
 fn survives_a_full_disk(server: &Server, disk: &SmallDisk) {
     for at in 1..5 {
         assert_eq!(server.put(&format!("/clusters/c1/namespaces/n{at}"), &json!({})).status, 200);
@@ -34,9 +34,11 @@ fn survives_a_full_disk(server: &Server, disk: &SmallDisk) {
     assert!(refused.headers.contains_key("retry-after"));
     assert!(answers(server) == before);
     disk.free();
-    server.wait_until("changes are taken again", || server.put("/clusters/c1/namespaces/n5", &json!({})).status == 200);
+    server.wait_until("changes are accepted again", || {
+        server.put("/clusters/c1/namespaces/n5", &json!({})).status == 200
+    });
     assert!(answers(server)["/api/v2/flux/clusters/c1.example/namespaces"].contains("\"n5\""));
-    all_is_well(loads);
+    finish_without_failures(loads);
 }
 
 #[test]
@@ -61,11 +63,11 @@ fn the_disk_of_the_database() {
     let Some(disk) = SmallDisk::mount(16) else { return };
     let postgres = Postgres::start();
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(postgres.folder()).unwrap());
-    let place = disk.path().join("space");
-    std::fs::create_dir(&place).unwrap();
+    let folder = disk.path().join("space");
+    std::fs::create_dir(&folder).unwrap();
     chown(disk.path(), Some(owner), None).unwrap();
-    chown(&place, Some(owner), None).unwrap();
-    postgres.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
+    chown(&folder, Some(owner), None).unwrap();
+    postgres.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", folder.display()));
     postgres.sql("postgres", "CREATE DATABASE fleet TABLESPACE small");
     let server = start(&postgres.url("fleet"), "crud");
     survives_a_full_disk(&server, &disk);
@@ -73,7 +75,7 @@ fn the_disk_of_the_database() {
     converge(&[&server], &postgres.url("fleet"));
 }
 
-/// A picture that cannot be kept is served, and what would be older is not kept either.
+/// A snapshot that cannot be saved is still served, and the older snapshot file is deleted.
 #[test]
 fn the_disk_of_the_snapshot() {
     let Some(disk) = SmallDisk::mount(2) else { return };
@@ -94,10 +96,10 @@ fn the_disk_of_the_snapshot() {
     disk.fill();
     let large = json!({"annotations": {"text": incompressible(100_000)}});
     assert_eq!(server.patch("/namespaces/n1", &large).status, 200);
-    assert!(!file.exists(), "it would be an older picture");
+    assert!(!file.exists(), "it would be an older snapshot");
     assert!(server.log().contains("the snapshot is served and not saved"), "{}", server.log());
     disk.free();
-    server.wait_until("it is kept again, by itself", || file.exists());
+    server.wait_until("the snapshot is saved again", || file.exists());
     let (folder, before) = (server.folder().clone(), answers(&server));
     drop(server);
     postgres.stop();

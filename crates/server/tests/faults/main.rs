@@ -1,10 +1,10 @@
-//! What happens when something breaks: real servers, a real PostgreSQL, and the fault itself.
+//! Faults: real servers, a real PostgreSQL, and a real failure.
 //!
-//! After each: nothing acknowledged is lost, no answer got shorter, and all replicas are equal in the end. These take
-//! minutes, so `make faults` runs them.
+//! After each: no acknowledged change is lost, no answer got shorter, and all replicas are equal in the end. The tests take
+//! minutes, so only `make faults` runs them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "faults take time")]
-#![allow(clippy::print_stdout, reason = "what was shown is told")]
+#![allow(clippy::print_stdout, reason = "the measured rates are printed")]
 
 #[path = "../api/harness.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the API")]

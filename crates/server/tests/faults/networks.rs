@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     server::{Answer, Server},
-    world::{Writing, all_is_well, converge, load, nothing_is_lost, start, wait_for_store},
+    world::{Writing, assert_nothing_lost, converge, finish_without_failures, load, start, wait_for_store},
 };
 
 /// An address of the same database that leads through a proxy.
@@ -20,8 +20,7 @@ fn relabel(server: &Server) -> Answer {
     server.patch("/namespaces/n0", &json!({"labels": {"from": server.address().replace(':', "-")}}))
 }
 
-/// Packets are swallowed, in both directions, and nobody is told. Afterwards, connections from before are well again, or
-/// dead for ever.
+/// Packets are dropped in both directions, without an error. Afterwards, connections from before work again, or never do.
 #[test]
 fn a_network_that_is_cut() {
     let postgres = Postgres::shared();
@@ -40,15 +39,15 @@ fn a_network_that_is_cut() {
         writing.wait_for_more(20);
         heal(&proxy);
         wait_for_store(&far, "following");
-        far_writer.wait_until("changes are taken again", || relabel(&far_writer).status == 200);
+        far_writer.wait_until("changes are accepted again", || relabel(&far_writer).status == 200);
     }
     let acknowledged = writing.finish();
     converge(&[&near, &far, &far_writer], &url);
-    all_is_well(loads);
-    nothing_is_lost(&url, &acknowledged);
+    finish_without_failures(loads);
+    assert_nothing_lost(&url, &acknowledged);
 }
 
-/// Every packet takes its time: changes are slow or refused, polls are not.
+/// Every packet is delayed: changes are slow or refused, polls are not.
 #[test]
 fn a_database_that_is_slow() {
     let postgres = Postgres::shared();
@@ -60,7 +59,7 @@ fn a_database_that_is_slow() {
     proxy.slow(Duration::from_millis(60));
     let writing = Writing::start(vec![near.address().to_owned(), far.address().to_owned()]);
     writing.wait_for_more(30);
-    // So slow that nothing comes in time.
+    // So slow that every statement times out.
     proxy.slow(Duration::from_secs(4));
     wait_for_store(&far, "unavailable");
     assert_eq!(relabel(&far).status, 503);
@@ -70,6 +69,6 @@ fn a_database_that_is_slow() {
     writing.wait_for_more(30);
     let acknowledged = writing.finish();
     converge(&[&near, &far], &url);
-    all_is_well(loads);
-    nothing_is_lost(&url, &acknowledged);
+    finish_without_failures(loads);
+    assert_nothing_lost(&url, &acknowledged);
 }

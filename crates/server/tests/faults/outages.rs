@@ -1,4 +1,4 @@
-//! The database is away.
+//! The database is unavailable.
 
 use std::{thread, time::Duration};
 
@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::{
     server::Server,
     world::{
-        Writing, all_is_well, answers, converge, launch, load, nothing_is_lost, start, start_again, wait_for_store,
-        wait_until_ready,
+        Writing, answers, assert_nothing_lost, converge, finish_without_failures, launch, load, start, start_again,
+        wait_for_store, wait_until_ready,
     },
 };
 
-/// 2,000 polls a second for a minute without a database, and nobody notices.
+/// 2,000 polls a second for a minute without a database, and none fails.
 #[test]
 fn a_minute_without_the_database() {
     let postgres = Postgres::start();
@@ -34,7 +34,7 @@ fn a_minute_without_the_database() {
     }
     thread::sleep(Duration::from_secs(20));
     let restarted = start_again(restarted, &url, "read-only");
-    assert_eq!(answers(&restarted), before, "what was kept is served");
+    assert_eq!(answers(&restarted), before, "the saved snapshot is served");
     let ready = restarted.get_open("/ready").json();
     assert_eq!(ready["store"], json!("unavailable"));
     assert!(ready["age_seconds"].as_f64().unwrap() > 15.0, "{ready}");
@@ -43,10 +43,12 @@ fn a_minute_without_the_database() {
     thread::sleep(Duration::from_secs(40));
 
     postgres.run();
-    writer.wait_until("changes are taken again", || writer.put("/clusters/c1/namespaces/n8", &json!({})).status == 200);
+    writer.wait_until("changes are accepted again", || {
+        writer.put("/clusters/c1/namespaces/n8", &json!({})).status == 200
+    });
     converge(&[&writer, &reader, &restarted], &url);
-    let reports = all_is_well(loads);
-    all_is_well(late);
+    let reports = finish_without_failures(loads);
+    finish_without_failures(late);
     for report in &reports {
         println!("{} polls, {:.0} a second, none failed", report.sent, report.achieved_per_second);
     }
@@ -54,7 +56,7 @@ fn a_minute_without_the_database() {
     assert!(rate > 1_000.0, "the machine is too slow to show anything: {rate} polls a second");
 }
 
-/// Nothing acknowledged is lost, and nothing is made twice.
+/// No acknowledged change is lost, and none is made twice.
 #[test]
 fn a_database_that_is_killed_under_load() {
     let postgres = Postgres::start();
@@ -70,15 +72,15 @@ fn a_database_that_is_killed_under_load() {
         postgres.run();
         writing.wait_for_more(10);
     }
-    assert!(writing.refused() > 0, "it was noticed");
+    assert!(writing.refused() > 0, "some changes were refused");
     let acknowledged = writing.finish();
     converge(&all, &url);
-    all_is_well(loads);
-    nothing_is_lost(&url, &acknowledged);
+    finish_without_failures(loads);
+    assert_nothing_lost(&url, &acknowledged);
 }
 
 #[test]
-fn a_start_without_the_database_and_without_a_picture_refuses() {
+fn a_start_without_the_database_and_without_a_snapshot_refuses_polls() {
     let postgres = Postgres::start();
     let url = postgres.database();
     let server = start(&url, "read-only");
@@ -86,28 +88,28 @@ fn a_start_without_the_database_and_without_a_picture_refuses() {
     drop(server);
     postgres.stop();
     let file = folder.path().join("snapshot");
-    let sound = std::fs::read(&file).unwrap();
+    let intact = std::fs::read(&file).unwrap();
 
-    let mut damaged = sound.clone();
+    let mut damaged = intact.clone();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
-    for (what, bytes) in [("damaged", damaged), ("cut short", sound[..sound.len() / 2].to_vec()), ("empty", vec![])] {
+    for (what, bytes) in [("damaged", damaged), ("cut short", intact[..intact.len() / 2].to_vec()), ("empty", vec![])] {
         std::fs::write(&file, bytes).unwrap();
         let server = Server::launch(folder.clone(), &crate::world::settings(&url, "read-only"));
-        server.wait_until("it says so", || server.log().contains("the snapshot file cannot be read and is not used"));
+        server.wait_until("it is logged", || server.log().contains("the snapshot file cannot be read and is not used"));
         server.wait_until("it has tried", || server.log().contains("the fleet is not loaded"));
         let answer = server.poll("c1.example", "namespaces");
         assert_eq!(answer.status, 503, "{what}: {}", answer.body);
         assert_eq!(server.get_open("/ready").status, 503, "{what}");
     }
 
-    // Others may have served more since, and what was served tomorrow cannot be told.
-    std::fs::write(&file, &sound).unwrap();
+    // Other servers may have served newer snapshots since; and with a time in the future, the time since is not known.
+    std::fs::write(&file, &intact).unwrap();
     let (now, lock) = (std::time::SystemTime::now(), folder.path().join("snapshot.lock"));
     for served in [now - Duration::from_hours(2), now + Duration::from_hours(2)] {
         std::fs::File::options().write(true).open(&lock).unwrap().set_modified(served).unwrap();
         let server = Server::launch(folder.clone(), &crate::world::settings(&url, "read-only"));
-        server.wait_until("it says so", || {
+        server.wait_until("it is logged", || {
             server.log().contains("the snapshot file is not served before the change log confirms it")
         });
         assert_eq!(server.poll("c1.example", "namespaces").status, 503);
@@ -118,7 +120,7 @@ fn a_start_without_the_database_and_without_a_picture_refuses() {
     assert_eq!(answers(&server), before);
 }
 
-/// A blank database under a known fleet is not begun anew: that would be the seed's fleet, and not this one.
+/// An empty database is not seeded by a server that knows a fleet: the seed is another fleet.
 #[test]
 fn a_database_that_lost_everything_is_not_seeded_over_a_known_fleet() {
     let postgres = Postgres::start();
@@ -132,13 +134,17 @@ fn a_database_that_lost_everything_is_not_seeded_over_a_known_fleet() {
     drop(writer);
     let writer = Server::launch(folder, &crate::world::settings(&blank, "crud"));
     let diverged = || writer.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n");
-    writer.wait_until("it is noticed", diverged);
-    assert_eq!(writer.poll("c1.example", "namespaces").status, 503, "the log or the picture is of another fleet");
+    writer.wait_until("it is detected", diverged);
+    assert_eq!(
+        writer.poll("c1.example", "namespaces").status,
+        503,
+        "the change log or the snapshot is of another fleet"
+    );
     assert_eq!(writer.put("/clusters/c1/namespaces/n8", &json!({})).status, 503);
-    // What the server kept is a backup, too.
-    let kept = writer.folder().path().join("snapshot");
+    // The snapshot file can be restored like a backup.
+    let snapshot = writer.folder().path().join("snapshot");
     let restored = std::process::Command::new(env!("CARGO_BIN_EXE_flux-resourceset"))
-        .args(["restore", kept.to_str().unwrap()])
+        .args(["restore", snapshot.to_str().unwrap()])
         .env("DATABASE_URL", &blank)
         .output()
         .unwrap();
@@ -148,7 +154,7 @@ fn a_database_that_lost_everything_is_not_seeded_over_a_known_fleet() {
     assert_eq!(writer.put("/clusters/c1/namespaces/n8", &json!({})).status, 200);
 }
 
-/// A database that is there and does not answer.
+/// A database that accepts connections and does not answer.
 #[test]
 fn a_database_that_hangs() {
     let postgres = Postgres::start();
@@ -166,9 +172,9 @@ fn a_database_that_hangs() {
     assert_eq!(answers(&writer), before);
     postgres.resume();
     wait_until_ready(&starting);
-    harness::eventually("changes are taken again", &mut || {
+    harness::eventually("changes are accepted again", &mut || {
         writer.put("/clusters/c1/namespaces/n7", &json!({})).status == 200
     });
     converge(&[&writer, &reader, &starting], &url);
-    all_is_well(loads);
+    finish_without_failures(loads);
 }

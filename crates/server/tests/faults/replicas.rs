@@ -11,25 +11,25 @@ use serde_json::json;
 use crate::{
     server::{Server, command},
     world::{
-        CLUSTERS, all_is_well, answers, converge, launch, load, log, nothing_is_lost, seed, settings, start,
-        wait_until_ready,
+        CLUSTERS, answers, assert_nothing_lost, converge, finish_without_failures, launch, load, log, seed, settings,
+        start, wait_until_ready,
     },
 };
 
 #[test]
-fn ten_servers_start_at_once_on_a_blank_database() {
+fn ten_servers_start_together_on_an_empty_database() {
     let url = Postgres::shared().database();
     let servers: Vec<_> = (0..10).map(|at| launch(&url, if at % 2 == 0 { "crud" } else { "read-only" })).collect();
     servers.iter().for_each(wait_until_ready);
     converge(&servers.iter().collect::<Vec<_>>(), &url);
-    assert_eq!(log(&url).len(), 1, "the seed is one change, made once");
+    assert_eq!(log(&url).len(), 1, "the seed is appended once");
     assert_eq!(servers[0].patch("/clusters/c0", &json!({"environment": "qa"})).status, 200);
     converge(&servers.iter().collect::<Vec<_>>(), &url);
 }
 
-/// Two that write and three that read, four writers, 500 random changes each.
+/// Two servers that accept changes, three that only read, and four writers with 500 random changes each.
 #[test]
-fn writers_on_several_servers_end_in_one_truth() {
+fn writers_on_several_servers_end_with_equal_replicas() {
     let url = Postgres::shared().database();
     let writers = [start(&url, "crud"), start(&url, "crud")];
     let readers = [start(&url, "read-only"), start(&url, "read-only"), start(&url, "read-only")];
@@ -56,12 +56,12 @@ fn writers_on_several_servers_end_in_one_truth() {
         tasks.into_iter().flat_map(|task| task.join().unwrap()).collect()
     });
     assert!(made.load(Ordering::Relaxed) > 1_000, "most changes are possible");
-    nothing_is_lost(&url, &acknowledged);
+    assert_nothing_lost(&url, &acknowledged);
     let all: Vec<_> = writers.iter().chain(&readers).collect();
     converge(&all, &url);
 }
 
-/// Twenty thousand writes while it was cut off: too much to be read at once, and polls go on meanwhile.
+/// Twenty thousand writes while it was disconnected: too many to be read at once, and polls go on meanwhile.
 #[test]
 fn a_replica_that_is_far_behind_catches_up() {
     let postgres = Postgres::shared();
@@ -80,12 +80,12 @@ fn a_replica_that_is_far_behind_catches_up() {
     let loads = load(&[&reader], 100);
     proxy.heal();
     converge(&[&writer, &reader], &url);
-    all_is_well(loads);
+    finish_without_failures(loads);
 }
 
-/// The log keeps its name and its past, so a server with a memory goes on where it was.
+/// The change log keeps its id and its history, so a server with a snapshot file continues to follow it.
 #[test]
-fn a_log_moves_from_a_file_to_the_database() {
+fn a_change_log_moves_from_sqlite_to_postgresql() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("seed.json"), seed().to_string()).unwrap();
     let folder = std::sync::Arc::new(folder);
@@ -101,12 +101,12 @@ fn a_log_moves_from_a_file_to_the_database() {
     }
     let server = Server::start_in(folder, &settings(&url, "crud"));
     assert_eq!((answers(&server), server.get("/changes").json()), (before, past));
-    assert!(!server.log().contains("does not continue it"), "{}", server.log());
+    assert!(!server.log().contains("the change log diverged"), "{}", server.log());
     assert_eq!(server.put("/clusters/c1/namespaces/n2", &json!({})).status, 200);
     converge(&[&server], &url);
 }
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers, the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -134,7 +134,7 @@ fn random_change(server: &Server, chance: &mut Chance, request: &str) -> (u16, O
     };
     let answer = server.write(method, &path, &body, &[("x-request-id", request)]);
     let revision = answer.headers.get("x-revision").map(|value| value.to_str().unwrap().parse().unwrap());
-    // Where there was nothing to do, the revision is somebody else's.
+    // If there was nothing to do, the revision is that of another change.
     let did_something = answer.status < 300 && revision.is_some_and(|at: u64| made_by(server, at) == request);
     (answer.status, revision.filter(|_| did_something))
 }

@@ -1,4 +1,4 @@
-//! Who the servers are to the database: encrypted, with few rights, behind a pooler, or of another version.
+//! How servers connect to the database: encrypted, with few rights, through a pooler, or with another version of the tables.
 
 use std::{process::Command, sync::Arc};
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::{
     server::{Server, command},
-    world::{Writing, all_is_well, converge, load, log, nothing_is_lost, start},
+    world::{Writing, assert_nothing_lost, converge, finish_without_failures, load, log, start},
 };
 
 #[test]
-fn connections_are_encrypted_where_that_is_asked_for() {
+fn connections_are_encrypted_if_configured() {
     let postgres = Postgres::with_tls();
     postgres.sql("postgres", "CREATE DATABASE fleet");
     let certificate = postgres.certificate();
@@ -26,7 +26,7 @@ fn connections_are_encrypted_where_that_is_asked_for() {
     }
 }
 
-/// A replica that only reads needs no right to write.
+/// A read-only replica needs no right to write.
 #[test]
 fn a_reader_needs_only_to_read() {
     let postgres = Postgres::start();
@@ -50,9 +50,9 @@ fn a_server_that_is_older_than_the_tables_refuses_to_start() {
     postgres.sql(name, "INSERT INTO fleet_schema (version) VALUES (99)");
     let folder = tempfile::tempdir().unwrap();
     let output = command(folder.path()).env("DATABASE_URL", &url).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("its tables are of version 99, made by a newer version of this program"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("its tables are of version 99, made by a newer version of this program"), "{stderr}");
 }
 
 /// `PgBouncer` in transaction mode: every transaction may be on another connection.
@@ -62,7 +62,7 @@ fn a_pooler_between_the_servers_and_the_database() {
 }
 
 #[test]
-fn a_pooler_that_swallows_the_settings_of_a_session() {
+fn a_pooler_that_drops_session_settings() {
     works_through_a_pooler("ignore_startup_parameters = options");
 }
 
@@ -78,15 +78,15 @@ fn works_through_a_pooler(setting: &str) {
     let acknowledged = writing.finish();
     let url = postgres.url("fleet");
     converge(&all, &url);
-    all_is_well(loads);
-    nothing_is_lost(&url, &acknowledged);
+    finish_without_failures(loads);
+    assert_nothing_lost(&url, &acknowledged);
     assert!(servers.iter().all(|server| !server.log().contains("ERROR")), "{}", servers[0].log());
     assert!(log(&url).len() > 200);
 }
 
-/// The settings of a database that is not there are told in one sentence, without the password.
+/// An unreachable database is reported without the password of its URL.
 #[test]
-fn a_password_is_told_to_nobody() {
+fn a_password_is_never_logged_or_printed() {
     let folder = tempfile::tempdir().unwrap();
     let proxy = harness::Proxy::to(1);
     proxy.refuse();

@@ -1,4 +1,4 @@
-//! A small fleet on a PostgreSQL, and those who change it.
+//! A small fleet on a PostgreSQL, and writers that change it.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ pub(crate) fn dns(cluster: usize) -> String {
     format!("c{cluster}.example")
 }
 
-/// What the clusters poll.
+/// The paths that the clusters poll.
 pub(crate) fn polls() -> Vec<String> {
     let of = |at| TYPES.map(|ty| format!("/api/v2/flux/clusters/{}/{ty}", dns(at)));
     (0..CLUSTERS).flat_map(of).collect()
@@ -74,7 +74,7 @@ pub(crate) fn start(url: &str, mode: &str) -> Server {
     server
 }
 
-/// Starts it again where it was, with its files.
+/// Starts a server again in its folder, with its files.
 pub(crate) fn start_again(server: Server, url: &str, mode: &str) -> Server {
     let folder = server.folder().clone();
     drop(server);
@@ -101,7 +101,7 @@ pub(crate) fn answers(server: &Server) -> BTreeMap<String, String> {
     polls().into_iter().map(answer).collect()
 }
 
-/// Waits until all servers are at the head of the log, and says that they answer alike.
+/// Waits until all servers are at the head of the change log, and checks that their answers are equal.
 pub(crate) fn converge(servers: &[&Server], url: &str) {
     let head = log(url).last().map_or(Revision::ZERO, |(revision, _)| *revision);
     for server in servers {
@@ -116,7 +116,7 @@ pub(crate) fn converge(servers: &[&Server], url: &str) {
     }
 }
 
-/// The whole log: each revision with the request that made it.
+/// The whole change log: each revision with the id of its request.
 pub(crate) fn log(url: &str) -> Vec<(Revision, Option<String>)> {
     let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
     let changes = block_on(async {
@@ -126,25 +126,25 @@ pub(crate) fn log(url: &str) -> Vec<(Revision, Option<String>)> {
     changes.into_iter().map(|change| (change.revision, change.request_id)).collect()
 }
 
-/// Says that the log has no gap and holds every change that was acknowledged, once.
-pub(crate) fn nothing_is_lost(url: &str, acknowledged: &[(u64, String)]) {
+/// Checks that the change log has no gap, and has every acknowledged change once.
+pub(crate) fn assert_nothing_lost(url: &str, acknowledged: &[(u64, String)]) {
     let log = log(url);
     let revisions: Vec<_> = log.iter().map(|(revision, _)| revision.0).collect();
-    assert_eq!(revisions, (1..=log.len() as u64).collect::<Vec<_>>(), "the log has a gap");
+    assert_eq!(revisions, (1..=log.len() as u64).collect::<Vec<_>>(), "the change log has a gap");
     let made: BTreeMap<_, _> = log.iter().map(|(revision, request)| (revision.0, request.as_deref())).collect();
     for (revision, request) in acknowledged {
         assert_eq!(made.get(revision), Some(&Some(request.as_str())), "revision {revision} was acknowledged");
     }
 }
 
-/// Polls every path of each server on its own, so that a replica that lags is not taken for one that went back.
+/// Polls every path of each server separately, so that a replica that lags is not mistaken for one that serves an older fleet.
 pub(crate) fn load(servers: &[&Server], per_second: u32) -> Vec<Load> {
     let each = per_second / u32::try_from(servers.len()).unwrap();
     servers.iter().map(|server| Load::start(vec![server.address().to_owned()], polls(), READ, each)).collect()
 }
 
-/// Ends loads of which every request must have been answered, by nothing shorter.
-pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<Report> {
+/// Ends loads; every request must have been answered, and no answer may have become shorter.
+pub(crate) fn finish_without_failures(loads: Vec<Load>) -> Vec<Report> {
     let reports: Vec<_> = loads.into_iter().map(Load::finish).collect();
     for report in &reports {
         assert!(report.failed.is_empty(), "{:?}", report.failed);
@@ -154,7 +154,7 @@ pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<Report> {
     reports
 }
 
-/// Changes that take nothing away, one after another, until it is told to stop.
+/// A writer that makes changes which remove nothing, one after another, until it is stopped.
 pub(crate) struct Writing {
     over: Arc<AtomicBool>,
     done: Arc<Mutex<Vec<(u64, String)>>>,
@@ -164,8 +164,8 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Gives clusters one namespace after another, by these servers in turn; once they have them all, relabels those.
-    /// What is refused is tried again. It pauses before each: who writes without end leaves others no revision of their own.
+    /// Assigns one namespace after another to the clusters, through these servers in turn; then it relabels the namespaces.
+    /// A refused change is retried. It pauses before each change: otherwise other servers would never append a change first.
     pub(crate) fn start(addresses: Vec<String>) -> Self {
         let (over, done) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (made, refused) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
@@ -184,7 +184,7 @@ impl Writing {
                         let address = &addresses[turn % addresses.len()];
                         if let Some(revision) = put(address, &path, &body, &request) {
                             made.fetch_add(1, Ordering::Relaxed);
-                            // What was refused may have been made all the same; then there was nothing to do now.
+                            // A change that was reported as refused may have been made; then the retry had nothing to do.
                             if tries == 0 {
                                 done.lock().unwrap().push((revision, request));
                             }
@@ -216,7 +216,7 @@ impl Writing {
         harness::eventually("changes go on", &mut || self.so_far() >= target);
     }
 
-    /// Ends it, and tells what was acknowledged.
+    /// Stops it, and returns the acknowledged changes.
     pub(crate) fn finish(mut self) -> Vec<(u64, String)> {
         self.over.store(true, Ordering::Relaxed);
         self.writer.take().unwrap().join().unwrap();
@@ -230,7 +230,7 @@ impl Drop for Writing {
     }
 }
 
-/// The path and the body of a change that takes nothing away. Each is a change.
+/// The path and the body of a change that removes nothing. Each makes a revision.
 fn addition(turn: usize) -> (String, Value) {
     let (namespace, cluster) = (1 + turn / CLUSTERS, turn % CLUSTERS);
     if namespace < NAMESPACES {
@@ -253,7 +253,7 @@ fn put(address: &str, path: &str, body: &Value, request: &str) -> Option<u64> {
         .send(body.to_string());
     let answer = answer.ok()?;
     if answer.status() == 503 {
-        assert!(answer.headers().contains_key("retry-after"), "{path} is refused without a time to come back");
+        assert!(answer.headers().contains_key("retry-after"), "{path} is refused without Retry-After");
     }
     (answer.status() == 200).then(|| answer.headers()["x-revision"].to_str().unwrap().parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! The audit trail, the past, and going back to it.
+//! The audit trail, past revisions, and reverts.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -16,7 +16,7 @@ fn revisions(changes: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn every_change_says_who_when_why_and_what() {
+fn every_change_records_its_actor_time_reason_and_writes() {
     let server = Server::crud();
     let headers = [("x-change-reason", "ticket 42"), ("x-request-id", "req-7")];
     server.write("PATCH", "/namespaces/podinfo", &json!({"labels": {"app": "new"}}), &headers);
@@ -41,7 +41,7 @@ fn every_change_says_who_when_why_and_what() {
 }
 
 #[test]
-fn the_trail_is_filtered_and_paged() {
+fn the_audit_trail_is_filtered_and_paged() {
     let server = Server::crud();
     for at in 0..5 {
         let (path, body) = if at % 2 == 0 {
@@ -74,7 +74,7 @@ fn the_trail_is_filtered_and_paged() {
 }
 
 #[test]
-fn the_past_can_be_asked() {
+fn past_revisions_can_be_read() {
     let server = Server::crud();
     let before = server.poll(DEMO, "platform-components").body;
     server.put("/clusters/demo-cluster-01/patches/podinfo", &json!({"replicaCount": "9"}));
@@ -88,7 +88,7 @@ fn the_past_can_be_asked() {
     assert_eq!(
         server.get("/clusters/demo-cluster-01/inputs/namespaces").body,
         r#"{"inputs":[]}"#,
-        "now it is decommissioned"
+        "it is decommissioned since"
     );
     assert_eq!(server.get("/clusters?revision=2").json().as_array().map(Vec::len), Some(1));
     assert_eq!(server.get("/clusters").json(), json!([]));
@@ -125,12 +125,12 @@ fn reverting_is_reviewed_like_any_change() {
     server.post("/namespaces", &json!({"id": "extra"}));
     server.put("/clusters/demo-cluster-01/namespaces/extra", &json!({}));
     let answer = server.post("/changes/2/revert", &json!({}));
-    assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("referenced")), "it is in use now");
+    assert_eq!((answer.status, &answer.json()["code"]), (409, &json!("referenced")), "it is referenced now");
     assert_eq!(server.post("/changes/3/revert", &json!({})).status, 200);
     assert_eq!(server.post("/changes/2/revert", &json!({})).status, 200);
     assert_eq!(server.get("/namespaces/extra").status, 404);
     assert_eq!(server.post("/changes/1/revert", &json!({})).json()["code"], json!("seed"));
-    // What was deleted comes back, too.
+    // A deleted document is restored, too.
     assert_eq!(server.post("/namespaces/extra/revert", &json!({"revision": 2})).status, 200);
     assert_eq!(server.get("/namespaces/extra").status, 200);
 }
@@ -161,7 +161,7 @@ fn a_batch_is_reverted_whole_and_a_protected_cluster_stays() {
 }
 
 #[test]
-fn a_document_goes_back_to_what_it_said() {
+fn a_document_is_reverted_to_a_past_revision() {
     let server = Server::crud();
     for at in 0..3 {
         server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
@@ -173,7 +173,7 @@ fn a_document_goes_back_to_what_it_said() {
 }
 
 #[test]
-fn the_log_is_followed_as_events() {
+fn the_change_log_is_streamed_as_events() {
     let server = Server::crud();
     server.patch("/namespaces/podinfo", &json!({"labels": {"n": "1"}}));
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
@@ -188,7 +188,7 @@ fn the_log_is_followed_as_events() {
         let id = lines.find_map(|line| line.strip_prefix("id: ").map(str::to_owned)).unwrap();
         id.parse::<u64>().unwrap()
     };
-    assert_eq!(next(), 2, "what was missed comes first");
+    assert_eq!(next(), 2, "missed changes come first");
     server.patch("/namespaces/podinfo", &json!({"labels": {"n": "2"}}));
     server.patch("/namespaces/podinfo", &json!({"labels": {"n": "3"}}));
     assert_eq!((next(), next()), (3, 4));
@@ -196,12 +196,12 @@ fn the_log_is_followed_as_events() {
     assert_eq!(lines.filter(|line| line.starts_with("id: ")).count(), 0, "the stream ends");
     let log = server.log();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(!log.contains("are cut off"), "nobody had to be cut off: {log}");
+    assert!(!log.contains("are aborted"), "no request had to be aborted: {log}");
 }
 
-/// The clock of this server is decades ahead of every change, as one that jumped would be.
+/// The clock of this server is decades ahead of every change, as after a jump.
 #[test]
-fn a_clock_far_ahead_of_the_change_log_forgets_nothing() {
+fn a_clock_far_ahead_of_the_change_log_prunes_nothing() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     // At the beginning of 1970.
     for at in 0..4 {
@@ -209,18 +209,18 @@ fn a_clock_far_ahead_of_the_change_log_forgets_nothing() {
         append(&folder.path().join("data/flux-resourceset.db"), &[("namespace", "podinfo", body)]);
     }
     let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "1h")]);
-    server.wait_until("retention has looked", || server.log().contains("are kept: the newest change"));
+    server.wait_until("retention has checked", || server.log().contains("are kept: the newest change"));
     let revisions = |it: &Value| it.as_array().unwrap().iter().map(|it| it["revision"].as_u64()).collect::<Vec<_>>();
-    let kept = revisions(&server.get("/changes").json());
-    assert!(kept.ends_with(&[4, 3, 2, 1].map(Some)), "{kept:?}");
+    let remaining = revisions(&server.get("/changes").json());
+    assert!(remaining.ends_with(&[4, 3, 2, 1].map(Some)), "{remaining:?}");
     assert_eq!(server.get("/namespaces/podinfo?revision=2").status, 200);
 }
 
 #[test]
-fn retention_forgets_the_past_and_keeps_the_present() {
+fn retention_prunes_the_past_and_keeps_the_current_documents() {
     let server = Server::crud();
     for at in 0..5 {
-        // Ages are counted up to the newest change: all others are older than the retention then.
+        // Ages are measured against the newest change: all others are older than the retention then.
         std::thread::sleep(std::time::Duration::from_millis(20));
         server.patch("/namespaces/podinfo", &json!({"labels": {"n": at.to_string()}}));
     }
@@ -228,7 +228,7 @@ fn retention_forgets_the_past_and_keeps_the_present() {
     let folder = server.folder().clone();
     drop(server);
     let server = Server::start_in(folder, &[("API_MODE", "crud"), ("HISTORY_RETENTION", "10ms")]);
-    server.wait_until("the past is forgotten", || server.get("/changes").json().as_array().map(Vec::len) == Some(1));
+    server.wait_until("the past is pruned", || server.get("/changes").json().as_array().map(Vec::len) == Some(1));
     assert_eq!(server.poll(DEMO, "namespaces").body, before);
     assert_eq!(server.get("/namespaces/podinfo?revision=2").json()["code"], json!("pruned"));
     assert_eq!(server.patch("/namespaces/podinfo", &json!({"labels": {"n": "9"}})).status, 200);

@@ -1,4 +1,4 @@
-//! Many at once, and trying before doing.
+//! Batches, bulk patches and dry runs.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn a_batch_is_one_change_and_all_or_nothing() {
     let answer = server.post("/batch", &bad);
     let pointers: Vec<_> = answer.json()["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
     assert_eq!((answer.status, pointers), (422, vec![json!("/writes/1"), json!("/writes/2")]), "{}", answer.body);
-    assert_eq!(server.get("/namespaces/other").status, 404, "nothing of it was done");
+    assert_eq!(server.get("/namespaces/other").status, 404, "no write of the batch was made");
     assert_eq!(server.post("/batch", &json!({"writes": [{"op": "explode"}]})).status, 400);
     let other = json!({"writes": [{"op": "put", "kind": "namespace", "id": "one", "body": {"id": "two"}}]});
     let answer = server.post("/batch", &other);
@@ -58,7 +58,7 @@ fn a_bulk_patch_reaches_every_match_as_one_change() {
     assert_eq!(
         server.write("PATCH", "/clusters?all=true", &patch, &merge).status,
         415,
-        "only strategic patches reach many"
+        "a bulk patch is a strategic merge patch"
     );
     let refused = server.patch("/clusters", &patch);
     assert_eq!((refused.status, &refused.json()["errors"][0]["rule"]), (422, &json!("unfiltered")));
@@ -67,7 +67,7 @@ fn a_bulk_patch_reaches_every_match_as_one_change() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_happen_and_does_nothing() {
+fn a_dry_run_plans_the_change_and_does_not_make_it() {
     let server = Server::crud_with(&fleet_of(4));
     let before = server.poll("c00000.example", "platform-components").body;
     let plan = server.patch("/platform_components/app?dry_run=true", &json!({"oci_tag": "v2"})).json();
@@ -133,7 +133,7 @@ fn ten_thousand_clusters_are_one_change_and_polls_go_on() {
 }
 
 #[test]
-fn clusters_are_found_by_what_they_refer_to() {
+fn clusters_are_filtered_by_their_references() {
     let server = Server::crud_with(&fleet_of(4));
     assert_eq!(server.delete("/clusters/c00001/namespaces/shared").status, 200);
     let found = server.get("/clusters?namespaces=shared").json();
@@ -142,7 +142,7 @@ fn clusters_are_found_by_what_they_refer_to() {
     let both = server.get("/clusters?namespaces=shared&environment=prod").json();
     assert_eq!(both.as_array().map(Vec::len), Some(1));
     assert_eq!(server.get("/clusters?namespaces=ghost").json(), json!([]));
-    assert_eq!(server.get("/clusters?patches=app").status, 400, "what is no list of references is no filter");
+    assert_eq!(server.get("/clusters?patches=app").status, 400, "only a list of references is a filter");
     assert_eq!(server.get("/platform_components?depends_on=base").status, 400);
 
     let patch = json!({"namespaces": [{"id": "shared", "$patch": "delete"}]});
@@ -153,7 +153,7 @@ fn clusters_are_found_by_what_they_refer_to() {
 }
 
 #[test]
-fn a_plan_counts_what_is_disabled_as_removed() {
+fn a_plan_counts_disabled_inputs_as_removed() {
     let server = Server::crud();
     let plan = |enabled: bool| {
         let patch = json!({"platform_components": [{"id": "podinfo", "enabled": enabled}]});
@@ -166,7 +166,7 @@ fn a_plan_counts_what_is_disabled_as_removed() {
 }
 
 #[test]
-fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
+fn a_plan_counts_the_inputs_lost_when_a_dns_name_moves_to_another_cluster() {
     let mut seed = fleet_of(2);
     seed["clusters"][1]["namespaces"] = json!([]);
     let server = Server::crud_with(&seed);
@@ -177,7 +177,7 @@ fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
     assert_eq!(inputs["namespaces"]["removed"], json!(["shared"]), "{inputs}");
     assert_eq!(inputs["platform-components"]["removed"], json!([]), "the new owner has these too");
 
-    // What the new owner has disabled is lost as well.
+    // Inputs that the new owner has disabled are lost as well.
     let disable = json!({"platform_components": [{"id": "app", "enabled": false}]});
     let patched = server.write(
         "PATCH",
@@ -191,7 +191,7 @@ fn a_plan_shows_what_a_name_loses_when_it_changes_hands() {
 }
 
 #[test]
-fn a_plan_counts_what_flux_makes_in_another_way_as_removed_and_added() {
+fn a_plan_counts_recreated_objects_as_removed_and_added() {
     let server = Server::crud();
     let patch = json!({"oci_url": "oci://registry.example/podinfo"});
     let plan = server.patch("/platform_components/cert-manager?dry_run=true", &patch).json();
@@ -207,7 +207,7 @@ fn a_plan_counts_what_flux_makes_in_another_way_as_removed_and_added() {
 }
 
 #[test]
-fn a_change_is_made_on_the_fleet_for_which_it_was_planned_or_not_at_all() {
+fn a_change_is_refused_if_the_fleet_changed_since_its_plan() {
     let server = Server::crud();
     let body = json!({"writes": [{"op": "create", "kind": "namespace", "body": {"id": "a"}}]});
     let plan = server.post("/batch?dry_run=true", &body).json();
@@ -222,7 +222,7 @@ fn a_change_is_made_on_the_fleet_for_which_it_was_planned_or_not_at_all() {
 }
 
 #[test]
-fn writes_of_a_batch_that_fail_alike_fail_as_one_would() {
+fn a_batch_whose_writes_all_fail_with_one_code_fails_with_that_code() {
     let server = Server::crud();
     let missing = json!({"writes": [
         {"op": "delete", "kind": "namespace", "id": "x"}, {"op": "delete", "kind": "namespace", "id": "y"}

@@ -1,4 +1,4 @@
-//! Several writers: nobody loses anything, whatever happens.
+//! Several writers: no acknowledged change is lost.
 
 use std::{sync::Arc, thread};
 
@@ -24,9 +24,9 @@ fn patch_from_eight(servers: &[&Server]) {
             });
         }
     });
-    // The seed and 200 changes; what another process wrote is seen a little later.
+    // The seed and 200 changes; those of another process are visible a little later.
     for server in servers {
-        server.wait_until("all changes are seen", || server.get_open("/ready").json()["revision"] == json!(201));
+        server.wait_until("all changes are visible", || server.get_open("/ready").json()["revision"] == json!(201));
     }
     let patches = servers[0].get("/clusters/demo-cluster-01").json()["patches"]["podinfo"].clone();
     let present = patches.as_object().unwrap().keys().filter(|key| key.starts_with('k')).count();
@@ -34,12 +34,12 @@ fn patch_from_eight(servers: &[&Server]) {
 }
 
 #[test]
-fn two_hundred_patches_of_one_document_are_all_there() {
+fn none_of_two_hundred_patches_of_one_document_is_lost() {
     patch_from_eight(&[&Server::crud()]);
 }
 
 #[test]
-fn the_same_through_two_processes_on_one_file() {
+fn no_patch_is_lost_through_two_processes_on_one_file() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let seed = repository("data/seed.json");
     let settings = [("API_MODE", "crud"), ("SEED_FILE", seed.to_str().unwrap())];
@@ -48,19 +48,19 @@ fn the_same_through_two_processes_on_one_file() {
     assert_eq!(one.poll(DEMO, "platform-components").body, two.poll(DEMO, "platform-components").body);
 }
 
-/// Whoever comes while changes are on their way to the store thinks on what is not durable yet, and is told the truth all the
-/// same: that it was first, that another was, that there is no such thing, or that there is nothing to do.
+/// A writer may prepare on the pending head, which is not durable yet. It still gets the right status: created, conflict, not
+/// found, or nothing to do.
 #[test]
-fn who_writes_at_once_is_told_the_truth() {
+fn concurrent_writers_get_the_right_status() {
     let server = Server::start(&[("API_MODE", "crud")]);
     let (racers, rounds) = (8, 25);
-    let told: Vec<Vec<u16>> = thread::scope(|scope| {
+    let statuses: Vec<Vec<u16>> = thread::scope(|scope| {
         let race = |racer: usize| {
             let server = &server;
             scope.spawn(move || {
                 let mut created = Vec::new();
                 for round in 0..rounds {
-                    // All want the first, and each a name of its own.
+                    // All writers create the first one, and each a second one with a name that no other writer uses.
                     created.push(server.post("/namespaces", &json!({"id": format!("n{round}")})).status);
                     let own = format!("/namespaces/n{round}-{racer}");
                     assert_eq!(server.patch(&own, &json!({"labels": {"a": "b"}})).status, 404);
@@ -78,33 +78,41 @@ fn who_writes_at_once_is_told_the_truth() {
         racers.into_iter().map(|racer| racer.join().unwrap()).collect()
     });
     for round in 0..rounds {
-        let mut told: Vec<_> = told.iter().map(|told| told[round]).collect();
-        told.sort_unstable();
-        assert_eq!(told, [&[201][..], &[409; 7]].concat(), "round {round}");
+        let mut statuses: Vec<_> = statuses.iter().map(|statuses| statuses[round]).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [&[201][..], &[409; 7]].concat(), "round {round}");
     }
-    let made = rounds + 2 * racers * rounds;
-    assert_eq!(server.get_open("/ready").json()["revision"], json!(made), "what changes nothing is no change");
+    let changes = rounds + 2 * racers * rounds;
+    assert_eq!(
+        server.get_open("/ready").json()["revision"],
+        json!(changes),
+        "a write that changes nothing makes no revision"
+    );
 }
 
-/// "Nothing to do" can only be said of the newest picture.
+/// Only on the newest snapshot is it certain that there is nothing to do.
 #[test]
-fn an_edit_on_a_stale_picture_is_not_taken_for_done() {
+fn an_edit_on_a_stale_snapshot_is_prepared_again() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let settings = [("API_MODE", "crud")];
     let (one, two) = (Server::start_in(folder.clone(), &settings), Server::start_in(folder, &settings));
-    let says = |text: &str| json!({"labels": {"says": text}});
-    one.post("/namespaces", &json!({"id": "a", "labels": {"says": "first"}}));
-    two.wait_until("it is seen", || two.get("/namespaces/a").status == 200);
+    let label = |text: &str| json!({"labels": {"text": text}});
+    one.post("/namespaces", &json!({"id": "a", "labels": {"text": "first"}}));
+    two.wait_until("it is visible", || two.get("/namespaces/a").status == 200);
     for _ in 0..5 {
-        assert_eq!(two.patch("/namespaces/a", &says("second")).status, 200);
-        assert_eq!(one.patch("/namespaces/a", &says("first")).status, 200);
+        assert_eq!(two.patch("/namespaces/a", &label("second")).status, 200);
+        assert_eq!(one.patch("/namespaces/a", &label("first")).status, 200);
         let id = format!("n{}", one.get_open("/ready").json()["revision"]);
         two.post("/namespaces", &json!({"id": id}));
-        assert_eq!(one.patch(&format!("/namespaces/{id}"), &says("hello")).status, 200, "what another made is there");
+        assert_eq!(
+            one.patch(&format!("/namespaces/{id}"), &label("hello")).status,
+            200,
+            "the namespace of the other server is found"
+        );
         let now = one.get("/namespaces/a").json();
-        assert_eq!(now["labels"]["says"], json!("first"), "the last writer wins");
+        assert_eq!(now["labels"]["text"], json!("first"), "the last writer wins");
         let head = one.get_open("/ready").json()["revision"].clone();
-        two.wait_until("it is seen", || two.get_open("/ready").json()["revision"] == head);
+        two.wait_until("it is visible", || two.get_open("/ready").json()["revision"] == head);
     }
 }
 
@@ -137,12 +145,12 @@ fn twenty_kills_lose_nothing_that_was_acknowledged() {
         let server = Server::start_in(folder.clone(), &[("API_MODE", "crud")]);
         let known: Vec<Value> = server.get("/namespaces").json().as_array().unwrap().clone();
         for id in &acknowledged {
-            assert!(known.iter().any(|it| it["id"] == **id), "{id} was acknowledged and is gone");
+            assert!(known.iter().any(|it| it["id"] == **id), "{id} was acknowledged and is lost");
         }
         let changes = server.get("/changes?limit=1000").json();
         let revisions: Vec<_> = changes.as_array().unwrap().iter().map(|it| it["revision"].as_u64().unwrap()).collect();
         let head = server.get_open("/ready").json()["revision"].as_u64().unwrap();
-        assert_eq!(revisions, (1..=head).rev().take(1_000).collect::<Vec<_>>(), "the log has no gap");
+        assert_eq!(revisions, (1..=head).rev().take(1_000).collect::<Vec<_>>(), "the change log has no gap");
         thread::scope(|scope| {
             let write = |writer: usize| {
                 let server = &server;

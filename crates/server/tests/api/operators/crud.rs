@@ -123,7 +123,7 @@ fn a_weak_etag_never_matches_a_change_and_still_spares_a_read() {
         (format!("\"99\", {weak}"), 412),
         // A comma inside the quotes is part of the tag.
         (format!("\"a,{}", &tag[1..]), 412),
-        // What is no list of tags matches nothing.
+        // An invalid list of tags matches nothing.
         (format!("{tag} {tag}"), 412),
         (format!("{tag};q=1"), 412),
         (format!("*, {tag}"), 412),
@@ -199,7 +199,7 @@ fn references_and_patches_have_paths_of_their_own() {
     assert_eq!(server.delete("/clusters/demo-cluster-01/namespaces/extra").status, 404);
 
     let tagged = server.put("/clusters/demo-cluster-01/platform-components/podinfo", &json!({"oci_tag": "v9"}));
-    assert_eq!(tagged.json()["platform_components"][2], json!({"id": "podinfo", "oci_tag": "v9"}), "in its place");
+    assert_eq!(tagged.json()["platform_components"][2], json!({"id": "podinfo", "oci_tag": "v9"}), "at its position");
     let input = &server.poll(DEMO, "platform-components").json()["inputs"][2];
     assert_eq!(input["source"]["oci_tag"], json!("v9"));
 
@@ -217,7 +217,7 @@ fn references_and_patches_have_paths_of_their_own() {
 }
 
 #[test]
-fn a_change_that_changes_nothing_is_no_change() {
+fn a_write_that_changes_nothing_makes_no_revision() {
     let server = Server::crud();
     let same = server.get("/namespaces/podinfo").json();
     let answer = server.put("/namespaces/podinfo", &same);
@@ -226,7 +226,7 @@ fn a_change_that_changes_nothing_is_no_change() {
 }
 
 #[test]
-fn who_may_write_and_who_may_not() {
+fn only_the_write_token_may_write() {
     let server = Server::crud();
     let body = json!({"id": "x"}).to_string();
     let post = |token: Option<&str>| {
@@ -244,7 +244,7 @@ fn who_may_write_and_who_may_not() {
 }
 
 #[test]
-fn preconditions_where_nothing_can_be_checked_are_refused() {
+fn preconditions_that_cannot_be_checked_are_refused() {
     let server = Server::crud();
     for (method, path, body) in [
         ("POST", "/batch", json!({"writes": []})),
@@ -255,12 +255,12 @@ fn preconditions_where_nothing_can_be_checked_are_refused() {
         assert!([400, 409].contains(&answer.status), "{method} {path}: {}", answer.body);
         assert_eq!(server.get_open("/ready").json()["revision"], json!(1));
     }
-    let odd = server.write("PATCH", "/namespaces/podinfo", &json!({"labels": {"a": "b"}}), &[("if-match", "é")]);
-    assert_eq!(odd.status, 412);
+    let not_ascii = server.write("PATCH", "/namespaces/podinfo", &json!({"labels": {"a": "b"}}), &[("if-match", "é")]);
+    assert_eq!(not_ascii.status, 412);
 }
 
 #[test]
-fn a_cluster_is_replaced_without_saying_its_id() {
+fn a_cluster_is_replaced_without_an_id_in_the_body() {
     let server = Server::crud();
     let mut cluster = server.get("/clusters/demo-cluster-01").json();
     cluster.as_object_mut().unwrap().remove("id");
@@ -270,7 +270,7 @@ fn a_cluster_is_replaced_without_saying_its_id() {
 }
 
 #[test]
-fn bodies_that_are_no_json_are_refused() {
+fn bodies_that_are_not_json_are_refused() {
     let server = Server::crud();
     let send = |body: &str| {
         server.exchange("POST", "/namespaces", &[("authorization", "Bearer write-token")], Some(body.to_owned()))
@@ -282,7 +282,7 @@ fn bodies_that_are_no_json_are_refused() {
 }
 
 #[test]
-fn the_server_tells_the_types_that_it_knows() {
+fn the_server_lists_its_types() {
     let folder = tempfile::tempdir().unwrap();
     let types = repository("docs/examples/resources");
     let settings = [("API_MODE", "crud"), ("RESOURCES_DIR", types.to_str().unwrap()), ("SEED_FILE", "")];

@@ -1,4 +1,4 @@
-//! Deletes, by the first law.
+//! Deletes, under the first law: never by accident.
 
 use model::Value;
 use serde_json::json;
@@ -37,20 +37,24 @@ fn a_cascade_removes_the_references_in_the_same_change() {
     assert_eq!(server.poll("c00000.example", "namespaces").json(), json!({"inputs": []}));
     assert_eq!(server.get("/problems").json(), json!([]));
     assert_eq!(server.delete("/platform_components/base?cascade=true").status, 200);
-    assert_eq!(server.get("/platform_components/app").json()["depends_on"], json!([]), "dependants let go too");
+    assert_eq!(
+        server.get("/platform_components/app").json()["depends_on"],
+        json!([]),
+        "dependants lose the dependency too"
+    );
     assert_eq!(server.get("/problems").json(), json!([]));
 }
 
 #[test]
-fn a_decommissioned_cluster_alone_is_told_so_and_comes_back_as_it_was() {
+fn only_the_decommissioned_cluster_gets_empty_lists_and_a_restore_undoes_that() {
     let server = Server::crud_with(&fleet_of(3));
     let before = answers(&server, 3);
     assert_eq!(server.delete("/clusters/c00001").status, 200);
     let during = answers(&server, 3);
-    assert_eq!((&during[..3], &during[6..]), (&before[..3], &before[6..]), "the others notice nothing");
+    assert_eq!((&during[..3], &during[6..]), (&before[..3], &before[6..]), "the other clusters are not affected");
     assert!(during[3..6].iter().all(|body| body == r#"{"inputs":[]}"#), "{during:?}");
-    let gone = server.get("/clusters/c00001");
-    assert_eq!((gone.status, &gone.json()["code"]), (410, &json!("decommissioned")));
+    let decommissioned = server.get("/clusters/c00001");
+    assert_eq!((decommissioned.status, &decommissioned.json()["code"]), (410, &json!("decommissioned")));
     assert_eq!(server.get("/clusters?decommissioned=true").json()[0]["id"], json!("c00001"));
     assert_eq!(server.get("/clusters").json().as_array().map(Vec::len), Some(2));
     assert_eq!(server.patch("/clusters/c00001", &json!({"environment": "qa"})).status, 410);
@@ -67,7 +71,7 @@ fn a_decommissioned_cluster_alone_is_told_so_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_careless_delete_can_always_be_undone() {
+fn a_delete_can_always_be_undone() {
     let mut seed = fleet_of(1);
     seed["clusters"][0]["namespaces"] = json!([{"id": "ghost"}, {"id": "shared"}]);
     let server = Server::crud_with(&seed);
@@ -78,11 +82,11 @@ fn a_careless_delete_can_always_be_undone() {
     assert_eq!(server.poll("c00000.example", "namespaces").body, before);
     server.delete("/clusters/c00000");
     assert_eq!(server.post("/changes/4/revert", &json!({})).status, 200, "nor must it block a revert");
-    assert_eq!(server.get("/problems").json()[0]["rule"], json!("missing-definition"), "it is shown all the same");
+    assert_eq!(server.get("/problems").json()[0]["rule"], json!("missing-definition"), "it is still reported");
 }
 
 #[test]
-fn creating_over_a_tombstone_is_no_restore() {
+fn creating_over_a_tombstone_is_validated_unlike_a_restore() {
     let seed = fleet_of(1);
     let server = Server::crud_with(&seed);
     server.delete("/clusters/c00000");
@@ -114,7 +118,7 @@ fn a_tombstone_never_answers_for_a_live_cluster() {
 }
 
 #[test]
-fn patches_of_a_component_go_with_it() {
+fn patches_of_a_component_are_removed_with_it() {
     let server = Server::crud_with(&fleet_of(2));
     let misspelt = server.put("/clusters/c00000/patches/ap", &json!({"a": "b"}));
     assert_eq!((misspelt.status, &misspelt.json()["errors"][0]["rule"]), (422, &json!("patch-without-definition")));
@@ -128,7 +132,7 @@ fn patches_of_a_component_go_with_it() {
 }
 
 #[test]
-fn a_protected_cluster_stays() {
+fn a_protected_cluster_is_not_deleted() {
     let server = Server::crud_with(&fleet_of(1));
     server.patch("/clusters/c00000", &json!({"deletion_protection": true}));
     let answer = server.delete("/clusters/c00000");

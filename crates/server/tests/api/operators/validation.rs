@@ -1,4 +1,4 @@
-//! No saved state can stall a cluster or make its answers shorter.
+//! No change is saved that would stall a cluster or make its answers shorter.
 
 use model::Value;
 use serde_json::json;
@@ -6,17 +6,17 @@ use serde_json::json;
 use super::fleet_of;
 use crate::harness::{Answer, Server};
 
-/// The broken rules that an answer tells, as `document pointer rule`.
+/// The broken rules that an answer lists, as `document pointer rule`.
 fn broken(answer: &Answer) -> Vec<String> {
     assert_eq!((answer.status, &answer.json()["code"]), (422, &json!("invalid")), "{}", answer.body);
     let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
-    let told =
+    let line =
         |error: &Value| format!("{} {} {}", text(error, "document"), text(error, "pointer"), text(error, "rule"));
-    answer.json()["errors"].as_array().unwrap().iter().map(told).collect()
+    answer.json()["errors"].as_array().unwrap().iter().map(line).collect()
 }
 
 #[test]
-fn all_broken_rules_are_told_at_once() {
+fn all_broken_rules_are_reported_together() {
     let server = Server::crud();
     let answer = server.post(
         "/clusters",
@@ -36,7 +36,7 @@ fn all_broken_rules_are_told_at_once() {
 }
 
 #[test]
-fn what_kubernetes_and_flux_would_choke_on_is_refused() {
+fn values_that_kubernetes_or_flux_rejects_are_refused() {
     let server = Server::crud();
     let namespaces = [
         (json!({"id": "kube-system"}), "/id reserved"),
@@ -55,8 +55,8 @@ fn what_kubernetes_and_flux_would_choke_on_is_refused() {
         ),
     ];
     for (body, rule) in namespaces {
-        let told = broken(&server.post("/namespaces", &body));
-        assert!(told.iter().any(|told| told.ends_with(rule)), "{body}: {told:?}");
+        let errors = broken(&server.post("/namespaces", &body));
+        assert!(errors.iter().any(|error| error.ends_with(rule)), "{body}: {errors:?}");
     }
     let subject = |subject: Value| json!({"id": "x", "role": "view", "subjects": [subject]});
     for (bad, rule) in [
@@ -68,8 +68,8 @@ fn what_kubernetes_and_flux_would_choke_on_is_refused() {
         (json!({"kind": "User", "name": "a", "namespace": "b"}), "/subjects/0/namespace maxLength"),
         (json!({"kind": "Robot", "name": "a"}), "/subjects/0/kind enum"),
     ] {
-        let told = broken(&server.post("/rolebindings", &subject(bad.clone())));
-        assert!(told.iter().any(|told| told.ends_with(rule)), "{bad}: {told:?}");
+        let errors = broken(&server.post("/rolebindings", &subject(bad.clone())));
+        assert!(errors.iter().any(|error| error.ends_with(rule)), "{bad}: {errors:?}");
     }
     for good in [json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"}), json!({"kind": "User", "name": "a"})]
     {
@@ -79,7 +79,7 @@ fn what_kubernetes_and_flux_would_choke_on_is_refused() {
 }
 
 #[test]
-fn patches_mean_all_that_they_say_or_are_refused() {
+fn patches_that_cannot_be_applied_completely_are_refused() {
     let server = Server::crud();
     let set = |patches: Value| server.put("/clusters/demo-cluster-01/patches/podinfo", &patches);
     for (patches, rule) in [
@@ -89,27 +89,27 @@ fn patches_mean_all_that_they_say_or_are_refused() {
         (json!({"a": 9_007_199_254_740_993_u64}), "/patches/podinfo/a number-range"),
         (json!({"a": "9007199254740993"}), "/patches/podinfo/a number-range"),
     ] {
-        let told = broken(&set(patches.clone()));
-        assert!(told.iter().any(|told| told.ends_with(rule)), "{patches}: {told:?}");
+        let errors = broken(&set(patches.clone()));
+        assert!(errors.iter().any(|error| error.ends_with(rule)), "{patches}: {errors:?}");
     }
     assert_eq!(set(json!({"a,b": "{1,2} \"quoted\" = \n", "list[0].x\\.y": "1"})).status, 200);
 }
 
 #[test]
-fn references_dependencies_and_names_must_hold() {
+fn references_dependencies_and_names_are_checked() {
     let server = Server::crud();
-    let told = broken(&server.put("/clusters/demo-cluster-01/namespaces/ghost", &json!({})));
-    assert_eq!(told, ["cluster/demo-cluster-01 /namespaces/3 missing-definition"]);
-    let told =
+    let errors = broken(&server.put("/clusters/demo-cluster-01/namespaces/ghost", &json!({})));
+    assert_eq!(errors, ["cluster/demo-cluster-01 /namespaces/3 missing-definition"]);
+    let errors =
         broken(&server.put("/clusters/demo-cluster-01/platform_components/cert-manager", &json!({"enabled": false})));
-    assert_eq!(told, ["cluster/demo-cluster-01 /platform_components/1 dependency-not-assigned"], "traefik needs it");
-    let told = broken(&server.delete("/clusters/demo-cluster-01/platform_components/cert-manager"));
-    assert_eq!(told, ["cluster/demo-cluster-01 /platform_components/0 dependency-not-assigned"]);
-    let told = broken(&server.patch("/platform_components/podinfo", &json!({"depends_on": ["ghost"]})));
-    assert!(told.contains(&"platform_component/podinfo /depends_on/0 missing-dependency".to_owned()), "{told:?}");
-    let told = broken(&server.patch("/platform_components/cert-manager", &json!({"depends_on": ["traefik"]})));
+    assert_eq!(errors, ["cluster/demo-cluster-01 /platform_components/1 dependency-not-assigned"], "traefik needs it");
+    let errors = broken(&server.delete("/clusters/demo-cluster-01/platform_components/cert-manager"));
+    assert_eq!(errors, ["cluster/demo-cluster-01 /platform_components/0 dependency-not-assigned"]);
+    let errors = broken(&server.patch("/platform_components/podinfo", &json!({"depends_on": ["ghost"]})));
+    assert!(errors.contains(&"platform_component/podinfo /depends_on/0 missing-dependency".to_owned()), "{errors:?}");
+    let errors = broken(&server.patch("/platform_components/cert-manager", &json!({"depends_on": ["traefik"]})));
     assert_eq!(
-        told,
+        errors,
         [
             "platform_component/cert-manager /depends_on/0 dependency-cycle",
             "platform_component/traefik /depends_on/0 dependency-cycle"
@@ -123,30 +123,30 @@ fn references_dependencies_and_names_must_hold() {
         "{}",
         refused.body
     );
-    let told = broken(&server.patch("/platform_components/podinfo", &json!({"oci_url": "oci://registry/repo"})));
+    let errors = broken(&server.patch("/platform_components/podinfo", &json!({"oci_url": "oci://registry/repo"})));
     assert!(
-        told.contains(&"cluster/demo-cluster-01 /patches/podinfo/ui.color invalid-variable".to_owned()),
-        "{told:?}"
+        errors.contains(&"cluster/demo-cluster-01 /patches/podinfo/ui.color invalid-variable".to_owned()),
+        "{errors:?}"
     );
 }
 
 #[test]
-fn a_role_changes_only_where_somebody_lets_clusters_make_the_binding_anew() {
+fn a_role_changes_only_if_the_binding_may_be_recreated() {
     let server = Server::crud();
     let change = json!({"role": "edit"});
     assert_eq!(broken(&server.patch("/rolebindings/dev-readers", &change)), ["rolebinding/dev-readers /role fixed"]);
     assert_eq!(server.patch("/rolebindings/dev-readers", &json!({"subjects": []})).status, 200);
     assert_eq!(server.delete("/clusters/demo-cluster-01").status, 200);
-    let told = broken(&server.patch("/rolebindings/dev-readers", &change));
-    assert_eq!(told, ["rolebinding/dev-readers /role fixed"], "the cluster may come back before it has polled");
+    let errors = broken(&server.patch("/rolebindings/dev-readers", &change));
+    assert_eq!(errors, ["rolebinding/dev-readers /role fixed"], "the cluster may be restored before it has polled");
     assert_eq!(server.post("/clusters/demo-cluster-01/restore", &json!({})).status, 200);
     let wanted = json!({"role": "edit", "role_may_change": true});
     let plan = server.patch("/rolebindings/dev-readers?dry_run=true", &wanted).json();
     let inputs = &plan["clusters"][0]["inputs"]["rolebindings"];
     assert_eq!((&inputs["added"], &inputs["removed"]), (&json!(["dev-readers"]), &json!(["dev-readers"])), "{plan}");
     assert_eq!(server.patch("/rolebindings/dev-readers", &wanted).status, 200);
-    let nobody = json!({"id": "unused", "role": "view"});
-    assert_eq!(server.post("/rolebindings", &nobody).status, 201);
+    let unused = json!({"id": "unused", "role": "view"});
+    assert_eq!(server.post("/rolebindings", &unused).status, 201);
     assert_eq!(server.patch("/rolebindings/unused", &change).status, 200, "no cluster has it");
 
     for (id, role, rule) in [
@@ -156,30 +156,30 @@ fn a_role_changes_only_where_somebody_lets_clusters_make_the_binding_anew() {
         ("mine", "team/admin", "/role pattern"),
         ("mine", "..", "/role pattern"),
     ] {
-        let told = broken(&server.post("/rolebindings", &json!({"id": id, "role": role})));
-        assert!(told.iter().any(|told| told.ends_with(rule)), "{id} {role}: {told:?}");
+        let errors = broken(&server.post("/rolebindings", &json!({"id": id, "role": role})));
+        assert!(errors.iter().any(|error| error.ends_with(rule)), "{id} {role}: {errors:?}");
     }
     let account = json!({"kind": "ServiceAccount", "name": "Bad_Name", "namespace": "x"});
-    let told = broken(&server.patch("/rolebindings/dev-readers", &json!({"subjects": [account]})));
-    assert_eq!(told, ["rolebinding/dev-readers /subjects/0/name pattern"]);
+    let errors = broken(&server.patch("/rolebindings/dev-readers", &json!({"subjects": [account]})));
+    assert_eq!(errors, ["rolebinding/dev-readers /subjects/0/name pattern"]);
 }
 
 #[test]
-fn what_cannot_be_a_path_a_tag_a_key_or_a_variable_is_refused() {
+fn invalid_paths_tags_keys_and_variables_are_refused() {
     let server = Server::crud();
     for path in ["..", "/", "a/../b", "a b", "podinfo:6", "-x", ""] {
-        let told = broken(&server.patch("/platform_components/podinfo", &json!({"component_path": path})));
-        assert_eq!(told, ["platform_component/podinfo /component_path pattern"], "{path}");
+        let errors = broken(&server.patch("/platform_components/podinfo", &json!({"component_path": path})));
+        assert_eq!(errors, ["platform_component/podinfo /component_path pattern"], "{path}");
     }
     for path in [".", "./a/b/", "core/cert-manager/1.14.0"] {
         let patch = json!({"component_path": path});
         assert_eq!(server.patch("/platform_components/podinfo?dry_run=true", &patch).status, 200, "{path}");
     }
-    let told = broken(&server.patch("/platform_components/podinfo", &json!({"oci_tag": "1.0.0+b1"})));
-    assert_eq!(told, ["platform_component/podinfo /oci_tag pattern"]);
+    let errors = broken(&server.patch("/platform_components/podinfo", &json!({"oci_tag": "1.0.0+b1"})));
+    assert_eq!(errors, ["platform_component/podinfo /oci_tag pattern"]);
     let long = json!({"patches": {"podinfo": {"k".repeat(600): "1"}}});
-    let told = broken(&server.patch("/clusters/demo-cluster-01", &long));
-    assert_eq!(told, ["cluster/demo-cluster-01 /patches/podinfo key-length"]);
+    let errors = broken(&server.patch("/clusters/demo-cluster-01", &long));
+    assert_eq!(errors, ["cluster/demo-cluster-01 /patches/podinfo key-length"]);
 
     let artifact = json!({"id": "artifact", "component_path": "a", "oci_url": "oci://registry.example/repo"});
     assert_eq!(server.post("/platform_components", &artifact).status, 201);
@@ -190,13 +190,13 @@ fn what_cannot_be_a_path_a_tag_a_key_or_a_variable_is_refused() {
         (json!({"X": "1", "X_STR": "2"}), "X_STR"),
         (json!({"a.b": "1"}), "a.b"),
     ] {
-        let told = broken(&server.patch("/clusters/demo-cluster-01", &json!({"patches": {"artifact": patches}})));
-        assert_eq!(told, [format!("cluster/demo-cluster-01 /patches/artifact/{key} invalid-variable")]);
+        let errors = broken(&server.patch("/clusters/demo-cluster-01", &json!({"patches": {"artifact": patches}})));
+        assert_eq!(errors, [format!("cluster/demo-cluster-01 /patches/artifact/{key} invalid-variable")]);
     }
 }
 
 #[test]
-fn a_catalogue_edit_that_would_break_some_clusters_names_them() {
+fn a_definition_that_would_break_some_clusters_is_refused_and_they_are_named() {
     let mut seed = fleet_of(500);
     seed["platform_components"]
         .as_array_mut()
@@ -208,27 +208,27 @@ fn a_catalogue_edit_that_would_break_some_clusters_names_them() {
         list.push(json!({"id": "rare"}));
     }
     let server = Server::crud_with(&seed);
-    let told = broken(&server.patch("/platform_components/rare", &json!({"depends_on": ["app"]})));
+    let errors = broken(&server.patch("/platform_components/rare", &json!({"depends_on": ["app"]})));
     let expected =
         ["c00007", "c00123", "c00499"].map(|id| format!("cluster/{id} /platform_components/1 dependency-not-assigned"));
-    assert_eq!(told, expected);
+    assert_eq!(errors, expected);
 }
 
 #[test]
-fn an_answer_cannot_grow_beyond_what_flux_takes() {
+fn an_answer_cannot_grow_beyond_the_limit_of_flux() {
     let mut seed = fleet_of(1);
     let big = |at: usize| json!({"id": format!("big{at}"), "annotations": {"x": "y".repeat(200_000)}});
     seed["namespaces"] = (0..5).map(big).chain([json!({"id": "shared"})]).collect();
     seed["clusters"][0]["namespaces"] = (0..4).map(|at| json!({"id": format!("big{at}")})).collect();
     let server = Server::crud_with(&seed);
     let before = server.poll("c00000.example", "namespaces").body;
-    let told = broken(&server.put("/clusters/c00000/namespaces/big4", &json!({})));
-    assert_eq!(told, ["cluster/c00000 /namespaces answer-too-large"]);
+    let errors = broken(&server.put("/clusters/c00000/namespaces/big4", &json!({})));
+    assert_eq!(errors, ["cluster/c00000 /namespaces answer-too-large"]);
     assert_eq!(server.poll("c00000.example", "namespaces").body, before);
 }
 
 #[test]
-fn what_was_wrong_before_does_not_block_other_changes() {
+fn existing_problems_do_not_block_other_changes() {
     let mut seed = fleet_of(1);
     seed["clusters"][0]["namespaces"] = json!([{"id": "ghost"}, {"id": "shared"}]);
     let server = Server::crud_with(&seed);
@@ -237,7 +237,7 @@ fn what_was_wrong_before_does_not_block_other_changes() {
 }
 
 #[test]
-fn what_is_said_twice_is_refused_and_not_half_taken() {
+fn duplicate_fields_are_refused() {
     let server = Server::crud();
     let twice = r#"{"labels": {"a": "b"}, "labels": {"c": "d"}}"#.to_owned();
     let headers = [("authorization", "Bearer write-token"), ("content-type", "application/json")];
@@ -251,7 +251,7 @@ fn what_is_said_twice_is_refused_and_not_half_taken() {
 /// The clusters come in the order of their ids, and the first of them is fine.
 #[test]
 fn every_cluster_whose_answer_becomes_too_large_is_named_and_nothing_changes() {
-    // Kubernetes takes 256 KiB of annotations, so it takes five to come near to what Flux reads.
+    // Kubernetes accepts 256 KiB of annotations, so five namespaces are needed to come near the limit of Flux.
     const FILLER: usize = (921_600 - 4_000) / 5;
     let namespace = |id: &str, length: usize| json!({"id": id, "annotations": {"text": "x".repeat(length)}});
     let fillers: Vec<_> = (0..5).map(|at| format!("filler-{at}")).collect();
@@ -277,7 +277,7 @@ fn every_cluster_whose_answer_becomes_too_large_is_named_and_nothing_changes() {
     assert_eq!(
         broken(&refused),
         ["cluster/b /namespaces answer-too-large", "cluster/c /namespaces answer-too-large"],
-        "each of the two, and not the one with room"
+        "both of them, and not the one with space left"
     );
     for (before, after) in before.iter().zip(polls()) {
         assert_eq!((after.status, &after.body), (200, &before.body));

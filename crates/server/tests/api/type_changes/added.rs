@@ -1,4 +1,4 @@
-//! Resource types that a file adds: they come without being asked for, and go, or take what another one had, only by acceptance.
+//! Resource types that a file adds: they are added without acceptance, and removed, or take over a path or a list, only with it.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use super::{DNS, SERVED, changed, digest, files, fleet_on_disk, start, statuses, stop};
 use crate::harness::{Server, repository};
 
-/// The file of a type of its own.
+/// The file of an additional type.
 const POLICY: &str = "kind: network_policy\napiVersion: v1\nschema: {type: object, properties: {id: {type: string}}}\n";
 
 #[test]
-fn a_server_without_the_file_of_a_recorded_type_takes_no_list_of_it_away() {
+fn a_server_without_the_file_of_a_recorded_type_removes_none_of_its_lists() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("types");
     fs::create_dir_all(&directory).unwrap();
@@ -54,10 +54,10 @@ fn a_server_without_the_file_of_a_recorded_type_takes_no_list_of_it_away() {
         ),
     ] {
         let code = answer.json()["code"].clone();
-        assert_eq!((answer.status, code), changed(), "its plans would know nothing of the type: {}", answer.body);
+        assert_eq!((answer.status, code), changed(), "its plans would not count the type: {}", answer.body);
     }
 
-    // Once it is accepted that the type is gone, the list may go.
+    // Once the removal of the type is accepted, the list may be deleted.
     let found = bad.get("/types/changes").json();
     let accept = format!("/types/accept?expected_revision={}&expected_changes={}", found["revision"], digest(&found));
     assert_eq!(bad.post(&accept, &json!({})).status, 200);
@@ -71,7 +71,7 @@ fn a_server_without_the_file_of_a_recorded_type_takes_no_list_of_it_away() {
 }
 
 #[test]
-fn a_type_that_is_added_is_served_and_recorded_without_being_asked_for() {
+fn an_added_type_is_served_and_recorded_without_acceptance() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("added");
     fs::create_dir_all(&directory).unwrap();
@@ -83,7 +83,7 @@ fn a_type_that_is_added_is_served_and_recorded_without_being_asked_for() {
     let change = server.get("/changes/2").json();
     assert_eq!((&change["actor"], &change["writes"][0]["id"]), (&json!("resource-types"), &json!("network_policy")));
     assert_eq!(server.get("/types/changes").json()["changes"], json!([]));
-    // A field more is recorded by itself too.
+    // An added field is recorded without acceptance too.
     let text = text.replace("id: {type: string}", "id: {type: string}, more: {type: string}");
     stop(server);
     fs::write(directory.join("network_policy.yaml"), text).unwrap();
@@ -93,7 +93,7 @@ fn a_type_that_is_added_is_served_and_recorded_without_being_asked_for() {
     assert_eq!(server.get("/changes/3").json()["writes"][0]["after"]["fields"], json!(["more"]));
 }
 
-/// A directory with one file: a type `network_policy` with these words in `x-flux`.
+/// A directory with one file: a type with these keys in `x-flux`.
 fn policy(folder: &TempDir, name: &str, kind: &str, words: &str, properties: &str) -> String {
     let directory = folder.path().join(name);
     fs::create_dir_all(&directory).unwrap();
@@ -119,7 +119,7 @@ fn fleet_with_policies() -> (Arc<TempDir>, String) {
     (folder, files)
 }
 
-/// Accepts what this server's files say; answers what was found.
+/// Accepts the type changes of this server's files; returns them.
 fn accept_all(server: &Server, query: &str) -> Value {
     let found = server.get("/types/changes").json();
     let path =
@@ -140,14 +140,14 @@ fn merge(server: &Server, query: &str, patch: &Value) -> crate::harness::Answer 
 }
 
 #[test]
-fn a_server_with_the_file_of_a_type_that_is_accepted_to_be_gone_does_not_serve_it() {
+fn a_type_whose_removal_was_accepted_is_not_served_by_servers_with_its_file() {
     let (folder, files) = fleet_with_policies();
     let replica = Server::start_in(folder.clone(), &[("API_MODE", "read-only"), ("RESOURCES_DIR", &files)]);
     let writer = start(&folder, Some(&files));
     let without = start(&folder, None);
     assert_eq!((policies(&replica), policies(&writer)), (SERVED, SERVED));
     accept_all(&without, "");
-    assert_eq!(without.get("/types/changes").json()["changes"], json!([]), "that it has no file is settled");
+    assert_eq!(without.get("/types/changes").json()["changes"], json!([]), "the missing file is accepted");
     assert_eq!(without.patch("/clusters/c00001", &json!({"environment": "qa"})).status, 200);
     let revision = without.get_open("/ready").json()["revision"].clone();
     for server in [&replica, &writer] {
@@ -156,16 +156,16 @@ fn a_server_with_the_file_of_a_type_that_is_accepted_to_be_gone_does_not_serve_i
     }
     stop(writer);
     let writer = start(&folder, Some(&files));
-    assert_eq!(policies(&writer), changed(), "nor does it record it by itself after a restart");
+    assert_eq!(policies(&writer), changed(), "it does not record the type after a restart either");
     assert_eq!(writer.get_open("/ready").json()["revision"], revision);
     let found = accept_all(&writer, "");
     assert_eq!(found["changes"][0]["recorded"]["retired"], json!(true), "{found}");
     assert_eq!(policies(&writer), SERVED);
-    replica.wait_until("the other server serves it again", || policies(&replica) == SERVED);
+    replica.wait_until("the replica serves it again", || policies(&replica) == SERVED);
 }
 
 #[test]
-fn a_type_that_takes_what_another_one_had_is_accepted_first() {
+fn a_type_that_takes_over_a_path_or_a_list_needs_acceptance() {
     for (kind, words) in [
         ("successor", "path: network-policies"),
         ("successor", "list: network_policies"),
@@ -187,13 +187,13 @@ fn a_type_that_takes_what_another_one_had_is_accepted_first() {
     }
 }
 
-/// The list of a type that is gone still says what its pollers have, until another type reads that list.
+/// The list of a removed type still records what its clients have, until another type reads that list.
 #[test]
-fn a_type_that_takes_the_list_of_one_that_is_gone_says_what_pollers_of_that_one_have() {
+fn the_plan_for_a_type_that_takes_over_the_list_of_a_removed_type_counts_its_inputs() {
     let (folder, _) = fleet_with_policies();
     let without = start(&folder, None);
     let found = accept_all(&without, "");
-    assert_eq!(found["plan"]["clusters"], json!([]), "the path is 404, and the list is still there: {found}");
+    assert_eq!(found["plan"]["clusters"], json!([]), "the path is 404, and the list still exists: {found}");
     stop(without);
     let server = start(&folder, Some(&policy(&folder, "next", "successor", "list: network_policies", "")));
     let found = server.get("/types/changes").json();
@@ -203,7 +203,7 @@ fn a_type_that_takes_the_list_of_one_that_is_gone_says_what_pollers_of_that_one_
 }
 
 #[test]
-fn the_path_that_a_type_left_is_taken_over_only_by_acceptance_and_its_plan_says_what_was_there() {
+fn a_former_path_is_taken_over_only_by_acceptance_and_the_plan_counts_its_inputs() {
     let (folder, _) = fleet_with_policies();
     let moved = policy(&folder, "moved", "network_policy", "path: policies", "");
     let server = start(&folder, Some(&moved));
@@ -227,7 +227,7 @@ fn the_path_that_a_type_left_is_taken_over_only_by_acceptance_and_its_plan_says_
 }
 
 #[test]
-fn references_in_a_list_that_no_type_reads_any_more_are_removed_when_the_list_goes() {
+fn references_in_an_unread_list_count_as_removed_when_the_list_is_deleted() {
     let (folder, _) = fleet_with_policies();
     let moved = policy(
         &folder,
@@ -249,13 +249,13 @@ fn references_in_a_list_that_no_type_reads_any_more_are_removed_when_the_list_go
         assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("protected")), "{}", refused.body);
     }
     let all = json!({"network_policies": null, "policies": [{"id": "deny"}, {"id": "allow"}]});
-    assert_eq!(merge(&server, "", &all).status, 200, "nothing is lost by it");
+    assert_eq!(merge(&server, "", &all).status, 200, "no input is lost");
     assert_eq!(policies(&server), SERVED);
 }
 
-/// A file that nobody has accepted must not lift what keeps a cluster from being told that it has nothing.
+/// A type that is not accepted must not turn a refused answer into an empty one.
 #[test]
-fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
+fn a_list_is_not_read_by_a_type_that_is_not_accepted_yet() {
     let (folder, _) = fleet_with_policies();
     let words = "list: others, path: network-policies, plural: network_policies";
     let moved = policy(&folder, "moved", "network_policy", words, "");
@@ -273,7 +273,7 @@ fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
             assert_eq!((answer.status, code), (500, json!("unread-list")), "{mode} {path}: {}", answer.body);
         }
         assert_eq!(server.poll(DNS, "successors").status, 503, "{mode}");
-        // What the acceptance would take away is said before, on a server that takes no changes too.
+        // The plan shows before what the acceptance would remove, also on a read-only server.
         let plan = server.get("/types/changes").json()["plan"].clone();
         let removed = &plan["clusters"][0]["inputs"]["network-policies"]["removed"];
         assert_eq!((removed, &plan["refused"]["removed"]), (&json!(["allow", "deny"]), &json!(2)), "{mode}: {plan}");
@@ -281,7 +281,7 @@ fn a_type_that_is_not_accepted_yet_makes_no_list_look_read() {
     }
 }
 
-/// The file of a type with a list and a path of its own.
+/// Writes the file of a type with this list and path.
 fn write_type(directory: &Path, kind: &str, list: &str, path: &str) {
     let text = format!(
         "kind: {kind}\napiVersion: v1\nschema: {{type: object, x-flux: {{list: {list}, path: {path}}}, properties: {{id: {{type: string}}}}}}\n"
@@ -289,9 +289,9 @@ fn write_type(directory: &Path, kind: &str, list: &str, path: &str) {
     fs::write(directory.join(format!("{kind}.yaml")), text).unwrap();
 }
 
-/// An answer that is refused since a type went stays refused, whatever files a server is started with.
+/// An answer that is refused since a type was removed stays refused, with any files that a server is started with.
 #[test]
-fn a_file_that_nobody_accepted_does_not_read_the_list_of_a_type_that_is_gone() {
+fn a_type_file_that_is_not_accepted_does_not_read_the_list_of_a_removed_type() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("gone");
     fs::create_dir_all(&directory).unwrap();
@@ -330,11 +330,11 @@ fn a_file_that_nobody_accepted_does_not_read_the_list_of_a_type_that_is_gone() {
     }
 }
 
-/// Two types may say the same of an id: Flux makes other objects all the same.
+/// Inputs of two types may be equal for an id: Flux creates different objects for them.
 #[test]
-fn an_input_of_another_type_is_another_input_though_it_reads_alike() {
+fn equal_inputs_of_different_types_are_different_inputs() {
     let folder = fleet_on_disk();
-    let directory = folder.path().join("alike");
+    let directory = folder.path().join("equal");
     fs::create_dir_all(&directory).unwrap();
     write_type(&directory, "alpha", "la", "pa");
     write_type(&directory, "beta", "lb", "pb");
@@ -355,9 +355,9 @@ fn an_input_of_another_type_is_another_input_though_it_reads_alike() {
     }
 }
 
-/// One list that no type reads makes other answers refused too; what they bring down later counts when that is accepted.
+/// For one list that no type reads, other answers are refused too; the inputs that they remove later count at the acceptance.
 #[test]
-fn an_answer_that_is_refused_for_another_list_counts_what_it_forgets() {
+fn the_inputs_of_an_answer_that_is_refused_for_another_list_count_as_removed() {
     let folder = fleet_on_disk();
     let directory = folder.path().join("three");
     fs::create_dir_all(&directory).unwrap();
@@ -383,7 +383,7 @@ fn an_answer_that_is_refused_for_another_list_counts_what_it_forgets() {
 }
 
 #[test]
-fn the_list_of_a_type_that_is_gone_does_not_go_from_a_protected_cluster_unsaid() {
+fn deleting_the_list_of_a_removed_type_from_a_protected_cluster_needs_allow_removals() {
     let (folder, _) = fleet_with_policies();
     let server = start(&folder, None);
     accept_all(&server, "");
@@ -392,7 +392,7 @@ fn the_list_of_a_type_that_is_gone_does_not_go_from_a_protected_cluster_unsaid()
     assert_eq!(
         plan["clusters"][0]["inputs"]["network-policies"]["removed"],
         json!(["allow", "deny"]),
-        "by the path that it had: {plan}"
+        "under its former path: {plan}"
     );
     assert_eq!(plan["refused"]["removed"], json!(2), "{plan}");
     assert_eq!(merge(&server, "", &patch).status, 409);
@@ -433,7 +433,7 @@ fn a_field_that_is_left_out_or_moved_or_gets_a_default_is_not_served_until_it_is
                 let found = bad.get("/types/changes").json();
                 let inputs = &found["plan"]["clusters"][0]["inputs"]["platform-components"];
                 assert_eq!(inputs["removed"], removed, "{name}: {}", found["plan"]);
-                assert_eq!(inputs["added"], removed, "{name}: what was a chart is none, or the other way round");
+                assert_eq!(inputs["added"], removed, "{name}: a chart became an artifact, or the other way round");
             }
         }
     }
@@ -441,7 +441,7 @@ fn a_field_that_is_left_out_or_moved_or_gets_a_default_is_not_served_until_it_is
 }
 
 #[test]
-fn a_new_field_that_disables_everything_by_default_is_accepted_first() {
+fn a_new_field_that_disables_everything_by_default_needs_acceptance() {
     let (folder, _) = fleet_with_policies();
     let text = ", enabled: {type: boolean, default: false}";
     let server = start(&folder, Some(&policy(&folder, "disabled", "network_policy", "", text)));
@@ -452,10 +452,10 @@ fn a_new_field_that_disables_everything_by_default_is_accepted_first() {
 }
 
 #[test]
-fn a_type_whose_patches_would_go_is_accepted_first() {
+fn a_type_that_stops_being_patchable_needs_acceptance() {
     let (folder, _) = fleet_with_policies();
     let server = start(&folder, Some(&policy(&folder, "patchable", "network_policy", "patchable: true", "")));
-    assert_eq!(policies(&server), SERVED, "a field more");
+    assert_eq!(policies(&server), SERVED, "a field is added");
     server.wait_until("it is recorded", || server.get("/types/changes").json()["changes"] == json!([]));
     stop(server);
     let server = start(&folder, Some(&policy(&folder, "plain", "network_policy", "", "")));
@@ -463,7 +463,7 @@ fn a_type_whose_patches_would_go_is_accepted_first() {
 }
 
 #[test]
-fn an_acceptance_is_not_reverted_and_the_refusal_says_what_to_do() {
+fn an_acceptance_cannot_be_reverted() {
     let (folder, _) = fleet_with_policies();
     let server = start(&folder, None);
     accept_all(&server, "");
@@ -472,9 +472,9 @@ fn an_acceptance_is_not_reverted_and_the_refusal_says_what_to_do() {
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("types-not-reverted")), "{}", refused.body);
 }
 
-/// Pollers keep what they got under the path that a type had then, wherever it has moved since.
+/// Clients keep the inputs of the path that a type had at that time, also if the type has moved to another path since.
 #[test]
-fn what_pollers_under_a_released_name_have_counts_wherever_its_type_has_moved() {
+fn inputs_of_a_released_name_count_after_their_type_moved_to_another_path() {
     const NEW: &str = "new.example";
     let release = |server: &Server| {
         assert_eq!(server.patch("/clusters/c00000", &json!({"cluster_dns": NEW})).status, 200);
