@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A median, and how far the repetitions lie apart.
+/// The median, the least and the most of several repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -31,7 +31,7 @@ impl Spread {
     }
 }
 
-/// Six digits are more than a machine says twice.
+/// Six digits: more than a machine reproduces.
 pub(crate) fn rounded(figure: f64) -> f64 {
     format!("{figure:.5e}").parse().unwrap()
 }
@@ -40,8 +40,8 @@ pub(crate) fn rounded(figure: f64) -> f64 {
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -59,17 +59,17 @@ impl Times {
         Self(times)
     }
 
-    /// What so many of a thousand stay below, in milliseconds.
-    pub(crate) fn of_a_thousand(&self, share: usize) -> f64 {
+    /// The time below which so many of a thousand are, in milliseconds.
+    pub(crate) fn permille(&self, share: usize) -> f64 {
         milliseconds(self.0[(self.0.len() * share / 1_000).min(self.0.len() - 1)])
     }
 
     pub(crate) fn median(&self) -> f64 {
-        self.of_a_thousand(500)
+        self.permille(500)
     }
 
     pub(crate) fn p99(&self) -> f64 {
-        self.of_a_thousand(990)
+        self.permille(990)
     }
 }
 

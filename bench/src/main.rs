@@ -1,9 +1,9 @@
-//! How fast it is. Machines are shared and noisy, so a figure stands beside that of what it cannot do without, measured
-//! in the same run and in turns: polls beside nginx with the same bodies as files, writes and starts beside `SQLite`, and
-//! replicas beside a round trip to their database. What is told is a median, and how far the repetitions lie apart.
+//! The benchmarks. Machines are shared and noisy, so each figure is compared with a baseline that is measured in the same
+//! run and in turns: polls with nginx that serves the same bodies as files, writes and starts with `SQLite`, and replicas
+//! with a round trip to their database. The reports have medians, and the least and the most of the repetitions.
 //!
-//! `bench` measures everything and writes it into the book. `bench --smoke` does the same with less, to see that it
-//! works. Names of sections, such as `bench polls memory`, are those that are measured; the book is left alone then.
+//! `bench` measures everything and writes the results into the book. `bench --smoke` measures less, to test the benchmarks
+//! themselves. With names of sections, as in `bench polls memory`, only these are measured, and the book does not change.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -13,12 +13,13 @@
     clippy::print_stderr,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "it measures, tells, and fails by panicking"
+    reason = "a benchmark measures, prints, and fails by panicking"
 )]
 
 mod bare_servers;
 mod bulk;
 mod catalogue;
+mod chart;
 mod edits;
 mod figures;
 mod fleet;
@@ -30,7 +31,6 @@ mod machine;
 mod memory;
 mod nginx;
 mod pace;
-mod picture;
 mod plan;
 mod polls;
 mod replicas;
@@ -48,23 +48,23 @@ use std::{cell::Cell, process::ExitCode};
 
 use crate::{
     machine::Machine,
-    plan::Plan,
+    plan::BenchPlan,
     report::{Report, Section},
     seeded::Seeded,
 };
 
-/// What every section is given.
+/// The inputs of every section.
 struct Bench {
-    plan: Plan,
+    plan: BenchPlan,
     machine: Machine,
     fleets: Vec<Seeded>,
-    /// How many runs may still be made again because others disturbed them.
+    /// How many runs may still be repeated because other processes disturbed them.
     repeats: Cell<usize>,
 }
 
 type Run = fn(&Bench) -> Box<dyn Section>;
 
-/// All sections, in the order in which they are measured and told.
+/// All sections, in the order in which they are measured and reported.
 const SECTIONS: [(&str, Run); 11] = [
     ("polls", polls::run),
     ("instructions", instructions::run),
@@ -81,14 +81,14 @@ const SECTIONS: [(&str, Run); 11] = [
 
 fn main() -> ExitCode {
     let names = SECTIONS.map(|(name, _)| name);
-    let plan = match Plan::read(std::env::args().skip(1), &names) {
+    let plan = match BenchPlan::read(std::env::args().skip(1), &names) {
         Ok(plan) => plan,
         Err(sentence) => {
             eprintln!("bench: {sentence}");
             return ExitCode::from(2);
         }
     };
-    let machine = Machine::look();
+    let machine = Machine::detect();
     let folder = machine::folder();
     let fleets = plan.sizes.iter().map(|&size| Seeded::make(&machine, folder.path(), size)).collect();
     let bench = Bench { repeats: Cell::new(plan.repeats()), plan, machine, fleets };
@@ -98,6 +98,6 @@ fn main() -> ExitCode {
         machine::settle();
         report.add(name, run(&bench));
     }
-    report.tell(&bench);
+    report.print(&bench);
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! What is told at the end: tables, what the figures should be, and the same as JSON and as a picture.
+//! The report: tables, targets, and the same as JSON and as charts.
 
 use std::{fs, path::PathBuf, time::Instant};
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value, json};
 
 use crate::{Bench, figures::rounded, machine};
 
-/// What a section has measured.
+/// The results of a section.
 pub(crate) trait Section {
     fn table(&self) -> String;
     fn json(&self) -> Value;
 
-    /// How its figures stand to what they should be.
+    /// Its figures that have a target.
     fn verdicts(&self) -> Vec<Verdict> {
         Vec::new()
     }
 
-    /// A picture of it.
-    fn picture(&self) -> Option<String> {
+    /// A chart, as SVG.
+    fn chart(&self) -> Option<String> {
         None
     }
 }
 
-/// A figure beside what it should be.
+/// A figure and its target.
 pub(crate) struct Verdict {
     what: String,
     figure: f64,
@@ -71,7 +71,7 @@ impl Report {
         self.sections.push((name, section));
     }
 
-    pub(crate) fn tell(&self, bench: &Bench) {
+    pub(crate) fn print(&self, bench: &Bench) {
         for (_, section) in &self.sections {
             println!("\n{}", section.table());
         }
@@ -80,8 +80,8 @@ impl Report {
         fs::create_dir_all(&folder).unwrap();
         let text = serde_json::to_string_pretty(&self.json(bench)).unwrap();
         fs::write(folder.join("results.json"), text + "\n").unwrap();
-        for (name, picture) in self.sections.iter().filter_map(|(name, section)| Some((name, section.picture()?))) {
-            fs::write(folder.join(format!("{name}.svg")), picture).unwrap();
+        for (name, chart) in self.sections.iter().filter_map(|(name, section)| Some((name, section.chart()?))) {
+            fs::write(folder.join(format!("{name}.svg")), chart).unwrap();
         }
         println!("\nIn {:.0} s; results.json is in {}", self.start.elapsed().as_secs_f64(), folder.display());
     }
@@ -92,13 +92,13 @@ impl Report {
 
     fn judge(&self, bench: &Bench) {
         let verdicts = self.verdicts();
-        println!("\nWhat it should be\n");
+        println!("\nTargets\n");
         for verdict in &verdicts {
             println!("{}", verdict.line());
         }
         let missed = verdicts.iter().filter(|verdict| !verdict.held()).count();
         match (bench.plan.smoke, missed) {
-            (true, _) => println!("\nA smoke run: these figures say that measuring works, and nothing else."),
+            (true, _) => println!("\nA smoke run: these figures only show that the benchmarks work."),
             (false, 0) => println!("\nAll {} held.", verdicts.len()),
             (false, _) => println!("\n!!! {missed} OF {} WERE MISSED !!!", verdicts.len()),
         }
@@ -123,7 +123,7 @@ impl Report {
     }
 }
 
-/// Only a whole run goes into the book.
+/// Only a complete run is written into the book.
 fn folder(bench: &Bench) -> PathBuf {
     if bench.plan.is_whole() { harness::repository("docs/src/performance") } else { machine::target().join("bench") }
 }

@@ -1,4 +1,4 @@
-//! Sections that are a table with a row for each size of fleet.
+//! Sections with one table, with a row for each size of fleet.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::{
     seeded::Seeded,
 };
 
-/// What was measured with one fleet.
+/// The results for one fleet.
 pub(crate) trait Row {
-    /// What the table is about.
+    /// The title of the table.
     const TITLE: &'static str;
 
     /// Clusters of the fleet.
@@ -19,7 +19,7 @@ pub(crate) trait Row {
     fn line(&self) -> String;
     fn json(&self) -> Value;
 
-    /// How its figures stand to what they should be, where something is asked of a fleet of this size or of the main one.
+    /// Its figures that have a target, for a fleet of this size or for the main one.
     fn verdicts(&self, _is_main: bool) -> Vec<Verdict> {
         Vec::new()
     }
@@ -30,8 +30,8 @@ struct Rows<R> {
     main: usize,
 }
 
-/// Measures with fleets, one after the other.
-pub(crate) fn of<'a, R: Row + 'static>(
+/// Measures each fleet, one after the other.
+pub(crate) fn measure_all<'a, R: Row + 'static>(
     bench: &Bench,
     fleets: impl Iterator<Item = &'a Seeded>,
     measure: fn(&Bench, &Seeded) -> R,

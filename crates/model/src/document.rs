@@ -115,7 +115,7 @@ impl Body {
 
     /// How many bytes are kept of it.
     #[must_use]
-    pub fn kept_len(&self) -> usize {
+    pub fn stored_len(&self) -> usize {
         match &self.0 {
             Kept::Plain(text) => text.len(),
             Kept::Packed { packed, .. } => packed.len(),

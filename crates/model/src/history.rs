@@ -163,7 +163,7 @@ impl fmt::Display for Point {
 
 /// Computes the digest of a change.
 pub(crate) fn digest(change: &Change) -> Digest {
-    let mut digest = ChangeDigest::of_heading(change);
+    let mut digest = ChangeDigest::begin(change);
     change.writes.iter().for_each(|write| digest.add(write));
     digest.finish()
 }
@@ -175,7 +175,7 @@ pub struct ChangeDigest(Sha256);
 impl ChangeDigest {
     /// Begins with everything but the writes.
     #[must_use]
-    pub fn of_heading(change: &Change) -> Self {
+    pub fn begin(change: &Change) -> Self {
         let mut digest = Self(Sha256::new());
         digest.part(change.parent.as_bytes());
         digest.part(&change.revision.0.to_be_bytes());

@@ -268,7 +268,7 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
 impl Args {
     fn backend(&self) -> Result<Backend, ConfigError> {
         let url = &self.database_url;
-        let said = if PostgresDsn::is_meant(url) { "postgres" } else { "sqlite" };
+        let said = if PostgresDsn::has_scheme(url) { "postgres" } else { "sqlite" };
         match self.store_backend.as_deref().unwrap_or(said) {
             "memory" => Ok(Backend::Memory),
             "sqlite" => match url.parse() {

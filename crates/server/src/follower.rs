@@ -9,7 +9,7 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Change, Origin, Point, Registry, Revision};
-use store::{AppendError, Store, StoreError, Tail};
+use store::{AppendError, ChangeBatch, Store, StoreError};
 use tokio::{
     sync::Mutex,
     task::{block_in_place, spawn_blocking},
@@ -124,7 +124,7 @@ impl Follower {
             if is_done {
                 self.record_types(store, &held).await;
                 tokio::select! {
-                    () = store.wake() => {}
+                    () = store.wait_for_append() => {}
                     () = self.log.news() => {}
                 }
             }
@@ -185,9 +185,9 @@ impl Follower {
                 *limit = limit.saturating_mul(2).min(BATCH);
                 return block_in_place(|| self.take(held, &tail));
             }
-            Ok(Tail { head, .. }) => self.turn(store, held, &here, head).await,
+            Ok(ChangeBatch { head, .. }) => self.turn(store, held, &here, head).await,
             // So far behind that the changes since are forgotten.
-            Err(StoreError::Pruned { .. }) => match store.ends().await {
+            Err(StoreError::Pruned { .. }) => match store.bounds().await {
                 Ok(ends) => self.turn(store, held, &here, ends.head).await,
                 Err(error) => self.hold(held, StoreStatus::Unavailable, &error),
             },
@@ -200,7 +200,7 @@ impl Follower {
     }
 
     /// Takes changes that continue the picture; whether they are all that there are.
-    fn take(&self, held: &mut Held, tail: &Tail) -> bool {
+    fn take(&self, held: &mut Held, tail: &ChangeBatch) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
         match held.follow(&tail.changes, at_head, self.clock.now()) {
             Ok(()) if at_head => self.at_head(held),
@@ -257,7 +257,7 @@ impl Follower {
 
     /// Reads the whole picture: clusters are understood while the next ones are read.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
-        let (to, pieces) = store::pieces();
+        let (to, pieces) = store::document_channel();
         let registry = self.registry.clone();
         let understood = spawn_blocking(move || {
             let mut count = 0;
@@ -267,7 +267,7 @@ impl Follower {
             });
             Snapshot::load_pieces(registry, pieces)
         });
-        let point = store.read(to).await;
+        let point = store.read_documents(to).await;
         // If nobody took what was read, this says why.
         let fleet = understood.await.map_err(Fatal::other)??;
         Ok(fleet.at(point?))
@@ -283,7 +283,7 @@ impl Follower {
             match attempt().await {
                 // Where something good can be served, even damage is waited for: somebody may put the store back.
                 Err(Fatal::Store(error))
-                    if error.may_pass() || (matches!(error, StoreError::Corrupt(_)) && held.is_fit()) =>
+                    if error.is_transient() || (matches!(error, StoreError::Corrupt(_)) && held.is_fit()) =>
                 {
                     held.show(None, self.clock.now());
                     self.status.turn(StoreStatus::Unavailable);
@@ -299,7 +299,7 @@ impl Follower {
 
 /// Whether a log may be followed by who is at a point: that is in its past, or an operator has overruled it.
 async fn may_follow(store: &dyn Store, here: &Point) -> Result<bool, StoreError> {
-    Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.overrules(&here.digest).await?)
+    Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.is_overruled(&here.digest).await?)
 }
 
 impl From<SeedingError> for Fatal {

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use model::Revision;
-use store::{Ends, EntryQuery, Store, StoreError};
+use store::{ChangeLogQuery, LogBounds, Store, StoreError};
 
 use crate::{Clock, Log, Status, StoreStatus};
 
@@ -41,7 +41,9 @@ const STEP: u64 = 1_000;
 
 /// When the newest change was made that the log had before the server's start; or when that was, where it had none.
 async fn newest_change(store: &dyn Store, started: Timestamp) -> Result<Timestamp, StoreError> {
-    let newest = store.entries(&EntryQuery { until: Some(started), limit: 1, ..EntryQuery::default() }).await?;
+    let newest = store
+        .change_log_entries(&ChangeLogQuery { until: Some(started), limit: 1, ..ChangeLogQuery::default() })
+        .await?;
     Ok(newest.first().map_or(started, |entry| entry.change.at))
 }
 
@@ -67,9 +69,9 @@ async fn forget(
     let now = clock.now();
     let time = certain_time(now, newest, clock.uptime());
     let (Ok(since), Ok(since_by_clock)) = (time.checked_sub(keep), now.checked_sub(keep)) else { return Ok(()) };
-    let Ends { horizon, head } = store.ends().await?;
-    let first = store.first_since(since).await?.unwrap_or(head.revision);
-    if is_first && store.first_since(since_by_clock).await?.unwrap_or(head.revision) > first {
+    let LogBounds { horizon, head } = store.bounds().await?;
+    let first = store.first_revision_since(since).await?.unwrap_or(head.revision);
+    if is_first && store.first_revision_since(since_by_clock).await?.unwrap_or(head.revision) > first {
         tracing::warn!(
             clock = %now, newest = %newest,
             "changes that the clock calls older than HISTORY_RETENTION are kept: the newest change that there was is from \
@@ -83,7 +85,7 @@ async fn forget(
         match store.prune(Revision(next)).await {
             Ok(_) => at = next,
             // Too much at once, perhaps.
-            Err(error) if step > 1 && error.may_pass() => step /= 10,
+            Err(error) if step > 1 && error.is_transient() => step /= 10,
             Err(error) => return Err(error),
         }
     }

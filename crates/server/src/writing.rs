@@ -133,7 +133,7 @@ async fn is_true(app: &App, revision: Revision, ahead: Option<Turn<'_>>) -> Resu
     }
     app.sound()?;
     let head =
-        app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?.head.revision;
+        app.log.store()?.bounds().await.map_err(|error| Failure::store_unavailable().because(error))?.head.revision;
     reach(app, head).await?;
     Ok(head == revision)
 }

@@ -7,26 +7,26 @@ use std::{
 
 use percent_encoding::percent_decode_str;
 
-/// A text that is not such an address.
+/// A text that is not a valid database address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidDsn(pub(crate) String);
 
-/// Where the file is and how it may be opened.
+/// The path of the file and how to open it.
 #[derive(Clone, Debug)]
 pub struct SqliteDsn {
     path: PathBuf,
     pub(super) mode: Mode,
 }
 
-/// The `mode` of the address, with SQLite's own words.
+/// The `mode` of the address, as SQLite names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// `ro`: for reading only.
     Read,
-    /// `rw`, the default: the file must be there.
+    /// `rw`, the default: the file must exist.
     ReadWrite,
-    /// `rwc`: the file, and its folder, are made where missing.
+    /// `rwc`: the file and its folder are created if they are missing.
     Create,
 }
 
@@ -63,7 +63,7 @@ impl FromStr for SqliteDsn {
         let mut mode = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
-                Some(("mode", said)) => mode = Some(said),
+                Some(("mode", value)) => mode = Some(value),
                 _ => return Err(InvalidDsn(format!("\"{pair}\" is unknown: the address of a file has a mode only"))),
             }
         }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn an_address_without_a_file_is_refused() {
         for text in
             ["", "mysql://x", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "sqlite://x?a=b"]
         {
