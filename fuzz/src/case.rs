@@ -1,4 +1,4 @@
-//! A case: what is sent, in a form that is small enough to be kept in the repository.
+//! A case: the requests or the text to send, in a form that is small enough for the repository.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A text, or a part of a body that is there many times: an attack of 24 MB is one line.
+/// A text, or a repeated part of a body: an attack of 24 MB is one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Part {
@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Repeat { text: String, times: usize },
 }
 
-/// The text that parts come to.
+/// The text of all parts.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let text = |part: &Part| match part {
         Part::Text(text) => text.clone(),
@@ -63,7 +63,7 @@ pub(crate) fn read_all(folder: &Path) -> Vec<(PathBuf, Case)> {
     files.into_iter().map(read).collect()
 }
 
-/// Keeps a case.
+/// Saves a case.
 pub(crate) fn write(file: &Path, case: &Case) {
     fs::write(file, serde_json::to_string_pretty(case).unwrap() + "\n").unwrap();
 }

@@ -1,4 +1,4 @@
-//! The server under test: a real process with the demo fleet in a SQLite file, and what must hold after each request.
+//! The server under test: a real process with the demo fleet in a SQLite file, and the checks after each request.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The largest answer that is read here.
-const MOST_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 pub(crate) struct Target<'a> {
     running: Running,
@@ -40,7 +40,7 @@ impl<'a> Target<'a> {
         let seed = repository("data/seed.json");
         let settings = [("API_MODE", "crud"), ("SEED_FILE", seed.to_str().unwrap())];
         let running = Running::launch(binary, Arc::new(tempfile::tempdir().unwrap()), &settings);
-        // A connection of its own for each request: the server closes one on which it has refused to read a body.
+        // A new connection for each request: the server closes one on which it has refused to read a body.
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(LONG))
@@ -75,7 +75,7 @@ impl<'a> Target<'a> {
         };
         let mut response = response?;
         let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string();
+        let body = response.body_mut().with_config().limit(MAX_BYTES).lossy_utf8(true).read_to_string();
         Ok(Answer { status, body: body? })
     }
 
@@ -83,12 +83,12 @@ impl<'a> Target<'a> {
         self.send(&Request { method: "GET".to_owned(), path: path.to_owned(), media: None, body: Vec::new() })
     }
 
-    /// Sends a request and holds its answer, and the server, to what must always be.
+    /// Sends a request, and checks its answer and the server.
     pub(crate) fn check(&self, request: &Request) -> Verdict {
         let answer = match self.exchange(request) {
-            // What a path does not take at all is refused before its body is read, and then a client that is still sending finds
-            // the connection closed. A server that has ended says nothing to anybody.
-            Err(ureq::Error::Io(error)) if hung_up(&error) && !request.body.is_empty() => {
+            // A request that a path does not allow is refused before its body is read, and a client that is still sending then finds
+            // the connection closed. A server that has ended answers no request.
+            Err(ureq::Error::Io(error)) if is_disconnect(&error) && !request.body.is_empty() => {
                 self.expect("/health", &[200])?;
                 return self.check_process();
             }
@@ -97,7 +97,7 @@ impl<'a> Target<'a> {
         let Request { method, path, .. } = request;
         if !self.contract.allows(method, path, answer.status) {
             let body: String = answer.body.chars().take(500).collect();
-            return Err(format!("{} is no documented answer: {body}", answer.status));
+            return Err(format!("{} is not a documented status: {body}", answer.status));
         }
         self.check_process()
     }
@@ -105,7 +105,7 @@ impl<'a> Target<'a> {
     fn check_process(&self) -> Verdict {
         match ProcessStatus::read(self.running.pid()) {
             Ok(status) if !status.has_ended() => status.check_peak("the server"),
-            Ok(_) | Err(_) => Err("the process is gone".to_owned()),
+            Ok(_) | Err(_) => Err("the process has ended".to_owned()),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Target<'a> {
 
     pub(crate) fn documents(&self, list: &str) -> Result<Vec<Value>, String> {
         let answer = self.expect(list, &[200])?;
-        answer.json().as_array().cloned().ok_or_else(|| format!("GET {list} answers no list"))
+        answer.json().as_array().cloned().ok_or_else(|| format!("GET {list} does not answer a list"))
     }
 
     fn expect(&self, path: &str, statuses: &[u16]) -> Result<Answer, String> {
@@ -187,23 +187,23 @@ impl<'a> Target<'a> {
             return Ok(());
         }
         let body: String = answer.body.chars().take(500).collect();
-        Err(format!("what was saved cannot be deleted: {method} {path} answers {}: {body}", answer.status))
+        Err(format!("a saved document cannot be deleted: {method} {path} answers {}: {body}", answer.status))
     }
 }
 
-fn hung_up(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
     )
 }
 
-/// A field that is text.
+/// A text field; empty if it is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// A text as it stands in a query.
+/// A text, percent-encoded for a query.
 pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
