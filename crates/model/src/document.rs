@@ -16,17 +16,16 @@ use crate::{Id, Kind, Map, Op, Revision, Value};
 
 /// The content of a document, as compact JSON text.
 ///
-/// Text, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
-/// fit a small pod. Whoever needs fields parses them. Most bodies are only kept, and a polled cluster's never read; so a
-/// picture keeps a long text packed: to a quarter, in a few microseconds, and back in one. On its way there it is read
-/// several times, and stays as it is.
+/// Text, because stores save it and answers send it, and because ten thousand parsed trees would not fit a small pod. Code that
+/// needs fields parses them. A poll never reads a body, so a snapshot compresses long ones: to a quarter, in a few microseconds,
+/// and back in one. Until then a body is read several times, and stays uncompressed.
 #[derive(Clone)]
-pub struct Body(Kept);
+pub struct Body(BodyText);
 
 #[derive(Clone)]
-enum Kept {
+enum BodyText {
     Plain(Arc<str>),
-    /// Of one text there is one such form.
+    /// A text always has the same compressed form.
     Packed {
         length: usize,
         packed: Arc<[u8]>,
@@ -36,11 +35,12 @@ enum Kept {
 impl PartialEq for Body {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Kept::Plain(one), Kept::Plain(other)) => one == other,
-            (Kept::Packed { packed: one, length }, Kept::Packed { packed: other, length: other_length }) => {
+            (BodyText::Plain(one), BodyText::Plain(other)) => one == other,
+            (BodyText::Packed { packed: one, length }, BodyText::Packed { packed: other, length: other_length }) => {
                 length == other_length && one == other
             }
-            (Kept::Plain(plain), Kept::Packed { length, .. }) | (Kept::Packed { length, .. }, Kept::Plain(plain)) => {
+            (BodyText::Plain(plain), BodyText::Packed { length, .. })
+            | (BodyText::Packed { length, .. }, BodyText::Plain(plain)) => {
                 plain.len() == *length && self.text() == other.text()
             }
         }
@@ -49,14 +49,15 @@ impl PartialEq for Body {
 
 impl Eq for Body {}
 
-/// Shorter texts are not worth it.
-const WORTH: usize = 256;
+/// Shorter texts are not compressed.
+const MIN_COMPRESSED: usize = 256;
 
-/// Texts from this length on, which are those of clusters, are packed beside one of them: they say much the same.
-const LONG: usize = 1024;
+/// Texts from this length on, which are those of clusters, are compressed with the first of them as the dictionary: they are
+/// similar.
+const MIN_WITH_DICTIONARY: usize = 1024;
 
 /// The first long text of this process.
-static FIRST: OnceLock<Box<str>> = OnceLock::new();
+static DICTIONARY: OnceLock<Box<str>> = OnceLock::new();
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,36 +66,36 @@ impl fmt::Debug for Body {
 }
 
 impl Body {
-    /// Writes fields down.
+    /// The body with these fields.
     #[must_use]
     pub fn from_fields(fields: &Map) -> Self {
-        // A tree of JSON can be written. If it could not, there would be no text, which reads as no document.
+        // A JSON tree can always be written. If it could not, the text would be empty, which is not a document.
         Self::plain(&serde_json::to_string(fields).unwrap_or_default())
     }
 
-    /// Takes text that is kept.
+    /// Compresses a text that stays in memory.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
-        if text.len() < WORTH {
+        if text.len() < MIN_COMPRESSED {
             return Self::plain(text);
         }
-        let beside = if text.len() < LONG { "" } else { FIRST.get_or_init(|| text.into()) };
-        let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), beside.as_bytes()).into();
-        Self(Kept::Packed { length: text.len(), packed })
+        let dictionary = if text.len() < MIN_WITH_DICTIONARY { "" } else { DICTIONARY.get_or_init(|| text.into()) };
+        let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), dictionary.as_bytes()).into();
+        Self(BodyText::Packed { length: text.len(), packed })
     }
 
-    /// Takes text that is read before it is kept.
+    /// Stores a text uncompressed, because it will be read soon.
     #[must_use]
     pub fn plain(text: &str) -> Self {
-        Self(Kept::Plain(text.into()))
+        Self(BodyText::Plain(text.into()))
     }
 
-    /// The same, to be kept.
+    /// The same, compressed to stay in memory.
     #[must_use]
     pub fn packed(&self) -> Self {
         match &self.0 {
-            Kept::Plain(text) => Self::from_text(text),
-            Kept::Packed { .. } => self.clone(),
+            BodyText::Plain(text) => Self::from_text(text),
+            BodyText::Packed { .. } => self.clone(),
         }
     }
 
@@ -102,27 +103,28 @@ impl Body {
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match &self.0 {
-            Kept::Plain(text) => Cow::Borrowed(text),
-            Kept::Packed { length, packed } => {
-                // What was packed here is unpacked here. If memory itself were broken, there would be no text, which reads
-                // as no document.
-                let beside = FIRST.get().filter(|_| *length >= LONG).map_or("", AsRef::as_ref).as_bytes();
-                let text = lz4_flex::block::decompress_with_dict(packed, *length, beside).unwrap_or_default();
+            BodyText::Plain(text) => Cow::Borrowed(text),
+            BodyText::Packed { length, packed } => {
+                // It was compressed by this process, so it can be decompressed. If memory were corrupted, the text would be
+                // empty, which is not a document.
+                let dictionary =
+                    DICTIONARY.get().filter(|_| *length >= MIN_WITH_DICTIONARY).map_or("", AsRef::as_ref).as_bytes();
+                let text = lz4_flex::block::decompress_with_dict(packed, *length, dictionary).unwrap_or_default();
                 Cow::Owned(String::from_utf8(text).unwrap_or_default())
             }
         }
     }
 
-    /// How many bytes are kept of it.
+    /// How many bytes it takes in memory.
     #[must_use]
     pub fn stored_len(&self) -> usize {
         match &self.0 {
-            Kept::Plain(text) => text.len(),
-            Kept::Packed { packed, .. } => packed.len(),
+            BodyText::Plain(text) => text.len(),
+            BodyText::Packed { packed, .. } => packed.len(),
         }
     }
 
-    /// Reads the fields. Fails only where the text was not written by us.
+    /// Reads the fields. Fails only if the text was not written by this program.
     pub fn fields(&self) -> Result<Map, serde_json::Error> {
         read_fields(&self.text())
     }
@@ -130,14 +132,14 @@ impl Body {
 
 /// Reads the fields of a document from its text.
 pub fn read_fields(text: &str) -> Result<Map, serde_json::Error> {
-    serde_json::from_str(text).or_else(|_| members(text, DEEPER))
+    serde_json::from_str(text).or_else(|_| members(text, EXTRA_LEVELS))
 }
 
-/// Levels of a saved document beyond the 128 that the parser reads. Before there was a limit, patches were saved that had two
-/// more: they must be readable, or nobody could make them smaller.
-const DEEPER: usize = 32;
+/// Levels of a saved document beyond the 128 that the parser reads. Before there was a limit, patches with two more levels were
+/// saved: they must be readable, so that they can be changed.
+const EXTRA_LEVELS: usize = 32;
 
-/// Reads an object level by level where that is needed: only what is too deep for the parser is split further.
+/// Reads an object level by level: only values that are too deep for the parser are split further.
 fn members(text: &str, levels: usize) -> Result<Map, serde_json::Error> {
     let Members(members) = serde_json::from_str(text)?;
     members.into_iter().map(|(name, text)| Ok((name, value(text.get(), levels)?))).collect()
@@ -189,7 +191,7 @@ impl Document {
         }
     }
 
-    /// The same, to be kept.
+    /// The same, compressed to stay in memory.
     #[must_use]
     pub fn packed(&self) -> Self {
         Self { kind: self.kind.clone(), id: self.id.clone(), body: self.body.packed(), ..*self }
@@ -201,8 +203,8 @@ impl Document {
 pub enum State {
     /// In force.
     Live,
-    /// A tombstone: no longer in force, still known. A retired cluster is decommissioned, which is the one reason to
-    /// tell a whole cluster that it has no inputs.
+    /// A tombstone: no longer in force, still known. A retired cluster is decommissioned, which is the only reason to serve an
+    /// empty list to a whole cluster.
     Retired,
 }
 
@@ -217,7 +219,7 @@ pub struct Document {
     pub revision: Revision,
     /// Whether it is in force.
     pub state: State,
-    /// What it says.
+    /// Its content.
     pub body: Body,
 }
 
@@ -229,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_the_text(text in "(\\{\"[a-zé]{1,9}\":\"[^\"]{0,40}\"\\},?){0,60}") {
+        fn a_body_has_the_text_it_was_made_of(text in "(\\{\"[a-zé]{1,9}\":\"[^\"]{0,40}\"\\},?){0,60}") {
             let body = Body::from_text(&text);
             prop_assert_eq!(body.text(), text.as_str());
             prop_assert_eq!(&body, &Body::from_text(&text));
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_too_deep_for_a_parser_is_read() {
+    fn a_document_that_is_too_deep_for_the_parser_is_read() {
         let nested = |levels: usize| format!("{}1{}", "{\"a\":[".repeat(levels / 2), "]}".repeat(levels / 2));
         let read = |levels: usize| Body::plain(&nested(levels)).fields();
         for levels in [2, 64, 126, 128, 140, 158] {
@@ -255,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_takes_less_than_it_says() {
+    fn a_long_text_is_compressed() {
         let text = format!(
             "[{}]",
             (0..60).map(|at| format!("{{\"id\":\"component-{at}\",\"enabled\":true}}")).collect::<Vec<_>>().join(",")
         );
-        let Body(Kept::Packed { packed, .. }) = Body::from_text(&text) else { panic!("it is long") };
+        let Body(BodyText::Packed { packed, .. }) = Body::from_text(&text) else { panic!("it is long") };
         assert!(packed.len() * 2 < text.len(), "{} of {}", packed.len(), text.len());
     }
 }

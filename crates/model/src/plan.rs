@@ -1,5 +1,5 @@
-//! What a change would do, told before it is made: to documents, and to what each cluster gets. The fleet computes it,
-//! the API serves it, and clients read it.
+//! Plans: what a change would do to documents and to the inputs of each cluster. The fleet computes them, the API serves them,
+//! and clients read them.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Id, Kind, Value};
 
-/// A change, told before it is made.
+/// The effect of a change, computed before it is made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Always true: nothing was written.
@@ -17,16 +17,16 @@ pub struct Plan {
     pub revision: u64,
     /// The documents that would be written.
     pub documents: Vec<DocumentPlan>,
-    /// The clusters that would get something else.
+    /// The clusters whose inputs would change.
     pub clusters: Vec<ClusterPlan>,
     /// How many clusters and inputs, by environment.
     pub totals: BTreeMap<String, Totals>,
-    /// What the change would take from protected clusters, where it is refused for that.
+    /// The inputs that the change would remove from protected clusters, if it is refused for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRemovals>,
 }
 
-/// Inputs that a change would take from clusters with `deletion_protection`, more than its request allows.
+/// Inputs that a change would remove from clusters with `deletion_protection`, more than its request allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRemovals {
     /// The code with which the change would fail.
@@ -57,12 +57,12 @@ pub struct DocumentPlan {
     pub id: Id,
     /// `put`, `retire` or `remove`.
     pub op: Cow<'static, str>,
-    /// Every value that would be another.
+    /// Every value that would change.
     pub diff: Vec<Difference>,
 }
 
-/// One value before and after, as JSON text; one that is missing was not or would not be there. A plan of the whole fleet has
-/// lists of every cluster: parsed, they would take ten times the memory of their text.
+/// One value before and after, as JSON text; none where the value does not exist. A plan of the whole fleet has lists of every
+/// cluster: parsed, they would take ten times the memory of their text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Difference {
     /// A JSON pointer.
@@ -76,16 +76,16 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What is at a pointer, before and after.
+    /// The value at a pointer, before and after.
     #[must_use]
     pub fn new(pointer: &str, before: Option<&Value>, after: Option<&Value>) -> Self {
-        // A tree of JSON can be written.
+        // A JSON tree can always be written.
         let text = |value: Option<&Value>| value.and_then(|value| to_raw_value(value).ok());
         Self { pointer: pointer.to_owned(), before: text(before), after: text(after) }
     }
 }
 
-/// What a cluster would get differently.
+/// The changes of a cluster's inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterPlan {
     /// The cluster.
@@ -96,38 +96,38 @@ pub struct ClusterPlan {
     pub inputs: BTreeMap<String, InputPlan>,
 }
 
-/// The ids of inputs that would come, change or go.
+/// The ids of inputs that would be added, changed or removed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputPlan {
-    /// Flux would create what these render.
+    /// Flux would create the objects of these inputs.
     pub added: Vec<Id>,
-    /// Flux would apply what these render anew; or they come or go, and render nothing.
+    /// Flux would apply the objects of these inputs again; or the input is added or removed, but has no objects.
     pub changed: Vec<Id>,
-    /// Flux would delete what these rendered.
+    /// Flux would delete the objects of these inputs.
     pub removed: Vec<Id>,
 }
 
 /// Counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Clusters that would get something else.
+    /// Clusters whose inputs would change.
     pub clusters: usize,
-    /// Inputs that would come.
+    /// Inputs that would be added.
     pub added: usize,
     /// Inputs that would change.
     pub changed: usize,
-    /// Inputs that would go.
+    /// Inputs that would be removed.
     pub removed: usize,
 }
 
 impl Plan {
-    /// A plan on a revision that does nothing to clusters yet.
+    /// A plan on a revision, without effects on clusters yet.
     #[must_use]
     pub fn new(revision: u64, documents: Vec<DocumentPlan>) -> Self {
         Self { dry_run: true, revision, documents, clusters: Vec::new(), totals: BTreeMap::new(), refused: None }
     }
 
-    /// How many inputs would go, over all environments.
+    /// How many inputs would be removed, over all environments.
     #[must_use]
     pub fn removed(&self) -> usize {
         self.totals.values().map(|totals| totals.removed).sum()

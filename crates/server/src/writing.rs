@@ -213,7 +213,7 @@ impl From<Objections> for Failure {
 fn protected(refused: RefusedRemovals) -> Failure {
     let of_cluster = |ProtectedCluster { id, removed }: ProtectedCluster| {
         let kind = Kind::from(ResourceType::CLUSTER);
-        FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).of(&kind, &id)
+        FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).in_document(&kind, &id)
     };
     let errors = refused.clusters.into_iter().map(of_cluster).collect();
     Failure::new(StatusCode::CONFLICT, "protected", refused.detail).with_errors(errors)

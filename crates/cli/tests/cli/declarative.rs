@@ -187,9 +187,9 @@ fn every_broken_rule_is_told_with_its_file_and_line() {
 fn what_would_be_lost_in_a_file_is_refused() {
     let stage = Stage::demo();
     for (text, told) in [
-        (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" is there twice"),
-        (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" is there twice"),
-        ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not understood"),
+        (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" appears twice"),
+        (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" appears twice"),
+        ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not supported"),
         ("kind: namespace\nid: a\nid: b\n", "stdin:3: "),
     ] {
         let refused = stage.feed(&["apply", "-f", "-"], text);

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Load, READ, Report};
+use harness::{Load, LoadReport, READ};
 use model::Revision;
 use serde_json::{Value, json};
 use store::{MissingTables, PostgresStore, Store as _, Timeouts};
@@ -144,7 +144,7 @@ pub(crate) fn load(servers: &[&Server], per_second: u32) -> Vec<Load> {
 }
 
 /// Ends loads of which every request must have been answered, by nothing shorter.
-pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<Report> {
+pub(crate) fn all_is_well(loads: Vec<Load>) -> Vec<LoadReport> {
     let reports: Vec<_> = loads.into_iter().map(Load::finish).collect();
     for report in &reports {
         assert!(report.failed.is_empty(), "{:?}", report.failed);

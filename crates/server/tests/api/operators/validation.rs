@@ -244,7 +244,7 @@ fn what_is_said_twice_is_refused_and_not_half_taken() {
     for (method, path) in [("PUT", "/namespaces/podinfo"), ("PATCH", "/namespaces/podinfo"), ("POST", "/namespaces")] {
         let answer = server.exchange(method, path, &headers, Some(twice.clone()));
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-body")), "{}", answer.body);
-        assert!(answer.body.contains("is there twice"), "{}", answer.body);
+        assert!(answer.body.contains("appears twice"), "{}", answer.body);
     }
 }
 
