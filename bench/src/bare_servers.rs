@@ -15,10 +15,10 @@ use model::{Id, Patch, Registry, ResourceType};
 use store::{SqliteStore, Store as _, StoredFleet};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{http::Connection, store_alone, writes};
+use crate::{http::HttpConnection, store_alone, writes};
 
 /// Commits a row of so many bytes for every request.
-pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
+pub(crate) fn committer(folder: &Path, bytes: usize) -> HttpConnection {
     let sqlite = writes::bare(&folder.join("committer.db"));
     let answer = "x".repeat(bytes);
     serve(move |_, _| {
@@ -28,7 +28,7 @@ pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
 }
 
 /// Appends a change for every request, which writes the cluster unchanged.
-pub(crate) fn appender(database: &Path) -> Connection {
+pub(crate) fn appender(database: &Path) -> HttpConnection {
     let (runtime, store, fleet) = open(database);
     let mut head = *fleet.point();
     serve(move |id, _| {
@@ -41,7 +41,7 @@ pub(crate) fn appender(database: &Path) -> Connection {
 }
 
 /// Patches the cluster for every request: reviews and appends the change, and continues with the next snapshot.
-pub(crate) fn reviewer(database: &Path) -> Connection {
+pub(crate) fn reviewer(database: &Path) -> HttpConnection {
     let (runtime, store, mut fleet) = open(database);
     serve(move |id, patch| {
         let clusters = fleet.registry().by_kind(ResourceType::CLUSTER).unwrap();
@@ -64,11 +64,11 @@ fn open(database: &Path) -> (Runtime, SqliteStore, Snapshot) {
 
 /// Starts a server for one connection; it ends with it. `answer` gets the id at the end of the path and the body of a request,
 /// and returns the body of the answer.
-fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> Connection {
+fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> HttpConnection {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || serve_one(&listener.accept().unwrap().0, answer));
-    Connection::open(&address).unwrap()
+    HttpConnection::open(&address).unwrap()
 }
 
 fn serve_one(mut stream: &TcpStream, mut answer: impl FnMut(&Id, &[u8]) -> String) {

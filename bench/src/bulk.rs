@@ -15,7 +15,7 @@ use crate::{
     fleet::{SeededRandom, TYPES, cluster_dns, poll},
     machine::Core,
     pace::{self, Paced},
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     writes,
 };
 
@@ -130,8 +130,8 @@ impl Section for Bulk {
         })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let what = format!("p99 of polls during patches of all {} clusters, compared with none", self.size);
-        vec![Verdict::at_most(what, self.ratio(), 3.0, "x")]
+        vec![TargetCheck::at_most(what, self.ratio(), 3.0, "x")]
     }
 }

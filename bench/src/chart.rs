@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::{
     figures::grouped,
     fleet::TYPES,
-    polls::{Polls, Row, Side},
+    polls::{PollResults, PollRow, ServerFigures},
     wrk::Manner,
 };
 
@@ -58,7 +58,7 @@ const MANNERS: [(bool, bool, &str); 4] = [
 ];
 
 /// Draws the figures.
-pub(crate) fn draw(polls: &Polls) -> String {
+pub(crate) fn draw(polls: &PollResults) -> String {
     let groups = MANNERS.map(|(kept, gzip, name)| {
         let row = |kind| polls.row(polls.plan.main, Manner { kind, kept, gzip, paused: false });
         (name, TYPES.iter().filter_map(|kind| row(kind)).collect::<Vec<_>>())
@@ -94,7 +94,7 @@ fn legend(out: &mut String) {
     }
 }
 
-fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
+fn bars(out: &mut String, groups: &[(&str, Vec<&PollRow>)]) {
     let rates = groups.iter().flat_map(|(_, rows)| rows).flat_map(|row| [&row.ours, &row.nginx]);
     let most = rates.map(rate).fold(1.0, f64::max);
     let mut y = TOP;
@@ -117,7 +117,7 @@ fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
 }
 
 /// One type: lines over sizes, each ten times the one before.
-fn panel(out: &mut String, polls: &Polls, kind: &'static str, top: f64) {
+fn panel(out: &mut String, polls: &PollResults, kind: &'static str, top: f64) {
     let manner = Manner { kind, kept: true, gzip: false, paused: false };
     let rows: Vec<_> = polls.plan.sizes.iter().filter_map(|size| polls.row(*size, manner)).collect();
     let most = rows.iter().flat_map(|row| [rate(&row.ours), rate(&row.nginx)]).fold(1.0, f64::max);
@@ -130,8 +130,8 @@ fn panel(out: &mut String, polls: &Polls, kind: &'static str, top: f64) {
     for (index, row) in rows.iter().enumerate() {
         text(out, x(index), floor + 16.0, "quiet middle", &grouped(row.size as f64));
     }
-    for (class, side) in [("nginx", nginx as fn(&Row) -> &Side), ("ours", ours)] {
-        let point = |(index, row): (usize, &&Row)| format!("{:.1},{:.1}", x(index), y(rate(side(row))));
+    for (class, side) in [("nginx", nginx as fn(&PollRow) -> &ServerFigures), ("ours", ours)] {
+        let point = |(index, row): (usize, &&PollRow)| format!("{:.1},{:.1}", x(index), y(rate(side(row))));
         let points: Vec<_> = rows.iter().enumerate().map(point).collect();
         writeln!(out, "<polyline class=\"line {class}\" points=\"{}\"/>", points.join(" ")).unwrap();
         if let Some((index, row)) = rows.iter().enumerate().next_back() {
@@ -141,15 +141,15 @@ fn panel(out: &mut String, polls: &Polls, kind: &'static str, top: f64) {
     }
 }
 
-fn ours(row: &Row) -> &Side {
+fn ours(row: &PollRow) -> &ServerFigures {
     &row.ours
 }
 
-fn nginx(row: &Row) -> &Side {
+fn nginx(row: &PollRow) -> &ServerFigures {
     &row.nginx
 }
 
-fn rate(side: &Side) -> f64 {
+fn rate(side: &ServerFigures) -> f64 {
     side.per_second.median
 }
 

@@ -12,7 +12,7 @@ use crate::{
     fleet::{TYPES, cluster_dns, first_with, poll},
     machine::Core,
     report::Section,
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
@@ -63,7 +63,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Edits {
     Edits { size: fleet.size, reached, acknowledged: Spread::new(acknowledged), seen: Spread::new(seen), polls }
 }
 
-impl Row for Edits {
+impl TableRow for Edits {
     const TITLE: &'static str = "A change of a component of the catalogue (ms; median, and from the least to the most)";
 
     fn size(&self) -> usize {

@@ -160,7 +160,7 @@ fn patch(component: usize, cluster: usize, style: Style, random: &mut SeededRand
     }
 }
 
-/// SeededRandom numbers that are the same every time.
+/// Random numbers that are the same every time.
 pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {

@@ -12,11 +12,11 @@ use crate::{
     fleet::{Style, TYPES, cluster_dns, cluster_id},
     machine::Core,
     memory,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     seeded::Seeded,
     server::Server,
     writes::STRIDE,
-    wrk::{self, Manner, Order, Target},
+    wrk::{self, LoadTarget, Manner, PollOrder},
 };
 
 /// The least ratio to the clean fleet; more is better.
@@ -142,9 +142,9 @@ fn polls(bench: &Bench, fleets: [&Seeded; 3]) -> ([Spread; 3], [Spread; 3], [Spr
     let file = fleets[0].folder.join("all");
     fs::write(&file, names.join("\n")).unwrap();
     let poll = |server: &Server, paused: bool, turn: usize| {
-        let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
+        let target = LoadTarget { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
         let manner = Manner { kind: TYPES[0], kept: true, gzip: false, paused };
-        wrk::run(&bench.machine, target, manner, Order::Random(turn as u64 + 1), bench.plan.seconds(fleets[0].size))
+        wrk::run(&bench.machine, target, manner, PollOrder::Random(turn as u64 + 1), bench.plan.seconds(fleets[0].size))
     };
     let repetitions = bench.plan.repetitions;
     let mut computed: [Vec<f64>; 3] = Default::default();
@@ -228,14 +228,14 @@ impl Section for Fleets {
         self.rows().map(|(row, clean)| row.json(clean)).collect()
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let mut verdicts = Vec::new();
         for (row, clean) in self.rows() {
             let fleet = format!("{} clusters, {}", row.size, row.style.name());
             if let Some((_, most)) = MOST_MEMORY.iter().find(|(size, _)| *size == row.size) {
-                verdicts.push(Verdict::at_most(format!("RSS after load: {fleet}"), row.loaded_mib, *most, "MiB"));
+                verdicts.push(TargetCheck::at_most(format!("RSS after load: {fleet}"), row.loaded_mib, *most, "MiB"));
             }
-            verdicts.push(Verdict::at_most(
+            verdicts.push(TargetCheck::at_most(
                 format!("log of a start and changes: {fleet}"),
                 row.log_kib,
                 MOST_LOG,
@@ -244,11 +244,16 @@ impl Section for Fleets {
             if row.size != self.main {
                 continue;
             }
-            verdicts.push(Verdict::at_most(format!("start to ready: {fleet}"), row.ready_ms.median, MOST_START, "ms"));
+            verdicts.push(TargetCheck::at_most(
+                format!("start to ready: {fleet}"),
+                row.ready_ms.median,
+                MOST_START,
+                "ms",
+            ));
             if row.style != Style::Clean {
                 let ratios = row.ratios(clean).into_iter();
                 verdicts.extend(ratios.map(|(what, ratio)| {
-                    Verdict::at_least(format!("{what} compared with the clean fleet: {fleet}"), ratio, FLOOR, "x")
+                    TargetCheck::at_least(format!("{what} compared with the clean fleet: {fleet}"), ratio, FLOOR, "x")
                 }));
             }
         }

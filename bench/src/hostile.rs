@@ -20,10 +20,10 @@ use crate::{
     Bench,
     figures::{Spread, Times, rounded},
     fleet::{SeededRandom, TYPES, cluster_dns, cluster_id, poll},
-    http::Connection,
+    http::HttpConnection,
     machine::{self, Core, resident},
     pace,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     writes::{self, STRIDE},
 };
 
@@ -134,7 +134,7 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
 
 /// Writes, one after another with pauses, while clusters poll at a steady rate.
 fn measure(
-    connection: &mut Connection,
+    connection: &mut HttpConnection,
     address: &str,
     paths: &[String],
     size: usize,
@@ -292,14 +292,14 @@ impl Section for Hostile {
         })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let [write_p50, write_p99, _, poll_p99] = self.ratios();
         let of = |what: &str| format!("{what} with hostile readers at {} clusters, compared with none", self.size);
         vec![
-            Verdict::at_most(of("p50 of writes"), write_p50, 3.0, "x"),
-            Verdict::at_most(of("p99 of writes"), write_p99, 3.0, "x"),
-            Verdict::at_most(of("p99 of polls"), poll_p99, 2.0, "x"),
-            Verdict::at_most(
+            TargetCheck::at_most(of("p50 of writes"), write_p50, 3.0, "x"),
+            TargetCheck::at_most(of("p99 of writes"), write_p99, 3.0, "x"),
+            TargetCheck::at_most(of("p99 of polls"), poll_p99, 2.0, "x"),
+            TargetCheck::at_most(
                 format!("RSS with hostile readers at {} clusters", self.size),
                 self.peak_mib,
                 512.0,

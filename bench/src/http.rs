@@ -9,18 +9,18 @@ use std::{
 
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     address: String,
 }
 
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -28,14 +28,14 @@ impl Connection {
         Ok(Self { stream, address: address.to_owned() })
     }
 
-    pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<HttpResponse> {
         let host = &self.address;
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{}\r\n{headers}\r\n", authorization(harness::READ));
         self.send(request.as_bytes())
     }
 
-    pub(crate) fn patch(&mut self, path: &str, body: &str) -> io::Result<Answer> {
+    pub(crate) fn patch(&mut self, path: &str, body: &str) -> io::Result<HttpResponse> {
         let (host, length) = (&self.address, body.len());
         let token = authorization(harness::WRITE);
         let kind = "Content-Type: application/strategic-merge-patch+json";
@@ -45,7 +45,7 @@ impl Connection {
         self.send(request.as_bytes())
     }
 
-    fn send(&mut self, request: &[u8]) -> io::Result<Answer> {
+    fn send(&mut self, request: &[u8]) -> io::Result<HttpResponse> {
         self.stream.write_all(request)?;
         let mut bytes = Vec::new();
         let mut buffer = [0; 16 * 1024];
@@ -63,7 +63,7 @@ impl Connection {
         let body = bytes.split_off(start);
         let head = String::from_utf8(bytes).unwrap().to_ascii_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Ok(Answer { status, head, body })
+        Ok(HttpResponse { status, head, body })
     }
 }
 
@@ -83,7 +83,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
 }
 
-impl Answer {
+impl HttpResponse {
     /// The answer; panics unless it is 200.
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.status, 200, "{}{}", self.head, String::from_utf8_lossy(&self.body));

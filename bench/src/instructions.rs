@@ -9,9 +9,9 @@ use crate::{
     Bench,
     figures::grouped,
     fleet::{TYPES, cluster_dns, cluster_id, poll},
-    http::Connection,
+    http::HttpConnection,
     machine::Core,
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
     server::Server,
     writes::replicas,
@@ -37,7 +37,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Instructions {
     let watched = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=counts"];
     let (server, folder) = fleet.serve_changes_under(&bench.machine, Core::Any, &watched);
     let mut connection = server.connect();
-    let mut count = |ask: &mut dyn FnMut(&mut Connection, usize)| {
+    let mut count = |ask: &mut dyn FnMut(&mut HttpConnection, usize)| {
         (0..REQUESTS).for_each(|turn| ask(&mut connection, turn));
         control(&server, "--instr=on");
         (0..REQUESTS).for_each(|turn| ask(&mut connection, REQUESTS + turn));
@@ -73,7 +73,7 @@ fn newest(folder: &Path) -> u64 {
     totals.trim().parse().unwrap()
 }
 
-impl Row for Instructions {
+impl TableRow for Instructions {
     const TITLE: &'static str = "Instructions of the server for one request, as callgrind counts them";
 
     fn size(&self) -> usize {

@@ -4,7 +4,7 @@
 //!
 //! `bench` measures everything and writes the results into the book. `bench --smoke` measures less, to test the benchmarks
 //! themselves. With names of sections, as in `bench polls memory`, only these are measured, and the book does not change.
-#![allow(
+#![expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,

@@ -10,10 +10,10 @@ use crate::{
     figures::rounded,
     fleet::{TYPES, cluster_dns},
     machine::{Core, resident},
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
-    wrk::{self, Manner, Order, Target},
+    wrk::{self, LoadTarget, Manner, PollOrder},
 };
 
 /// The memory of a server after every cluster has polled every type, in MiB.
@@ -42,12 +42,12 @@ fn measure(bench: &Bench, fleet: &Seeded) -> MemoryUse {
     fs::write(&file, names.join("\n")).unwrap();
     let server = fleet.serve(&bench.machine, Core::Measured);
     let (restarted, restarted_peak) = resident(server.pid());
-    let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
+    let target = LoadTarget { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
     for (kept, gzip) in [(true, false), (false, true)] {
         for manner in TYPES.map(|kind| Manner { kind, kept, gzip, paused: false }) {
             let mut polled = 0;
             while polled < fleet.size {
-                polled += wrk::run(&bench.machine, target, manner, Order::InTurn(polled), 1).requests as usize;
+                polled += wrk::run(&bench.machine, target, manner, PollOrder::InTurn(polled), 1).requests as usize;
             }
         }
     }
@@ -56,7 +56,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> MemoryUse {
     MemoryUse { size: fleet.size, restarted, restarted_peak, loaded, loaded_peak, database }
 }
 
-impl Row for MemoryUse {
+impl TableRow for MemoryUse {
     const TITLE: &'static str = "Memory (RSS in MiB; the peak in brackets)";
 
     fn size(&self) -> usize {
@@ -85,12 +85,12 @@ impl Row for MemoryUse {
         })
     }
 
-    fn verdicts(&self, _: bool) -> Vec<Verdict> {
+    fn verdicts(&self, _: bool) -> Vec<TargetCheck> {
         let most = match self.size {
             10_000 => 64.0,
             100_000 => 512.0,
             _ => return Vec::new(),
         };
-        vec![Verdict::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
+        vec![TargetCheck::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     fleet::{TYPES, poll},
-    http::Connection,
+    http::HttpConnection,
     machine::{Core, Machine},
     server::{Server, free_address},
 };
@@ -40,7 +40,7 @@ impl Nginx {
         command.arg("-p").arg(&folder).args(["-c", "nginx.conf", "-e", "error.log"]).stderr(Stdio::null());
         let process = command.spawn().unwrap();
         let nginx = Self { process, address, log: folder.join("error.log"), folder };
-        harness::eventually("nginx listens", &mut || Connection::open(&nginx.address).is_ok());
+        harness::eventually("nginx listens", &mut || HttpConnection::open(&nginx.address).is_ok());
         nginx.compare(server, names);
         nginx
     }
@@ -51,7 +51,7 @@ impl Nginx {
 
     /// Checks that both servers give the same answers; otherwise the comparison would mean nothing.
     fn compare(&self, server: &Server, names: &[String]) {
-        let (mut theirs, mut ours) = (Connection::open(&self.address).unwrap(), server.connect());
+        let (mut theirs, mut ours) = (HttpConnection::open(&self.address).unwrap(), server.connect());
         for name in names.iter().step_by((names.len() / 20).max(1)) {
             for path in TYPES.map(|kind| poll(name, kind)) {
                 let body = ours.get(&path, "").unwrap().ok().body;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{figures::Times, http::Connection, machine};
+use crate::{figures::Times, http::HttpConnection, machine};
 
 const PER_SECOND: u32 = 500;
 const CONNECTIONS: usize = 8;
@@ -53,7 +53,7 @@ struct Poll {
 fn poll(address: &str, paths: &[String], number: usize, start: Instant, over: &AtomicBool) -> Vec<Poll> {
     // Clusters are other machines, so the server's load must not delay these threads.
     machine::raise_thread_priority();
-    let mut connection = Connection::open(address).unwrap();
+    let mut connection = HttpConnection::open(address).unwrap();
     let mut polls = Vec::new();
     for turn in (number..).step_by(CONNECTIONS) {
         let due = start + Duration::from_secs(1) * turn as u32 / PER_SECOND;

@@ -17,10 +17,10 @@ use crate::{
     machine::{self, Core},
     nginx::Nginx,
     plan::BenchPlan,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     seeded::Seeded,
     server::Server,
-    wrk::{self, Manner, Order, Outcome, Target},
+    wrk::{self, LoadTarget, Manner, PollOrder, RunResult},
 };
 
 /// nginx gets at most so many clusters, evenly spread: files that are not requested do not make it slower.
@@ -44,23 +44,23 @@ p99 is measured under full load, except where it is calm: there connections paus
 const HEADS: &str = "clusters type                conn.                      polls/s                    nginx     x p50 ms  nginx p99 ms  nginx     x CPU us  nginx     x  core nginx  load nginx other nginx  bytes  nginx\n";
 
 /// The results.
-pub(crate) struct Polls {
-    pub(crate) rows: Vec<Row>,
+pub(crate) struct PollResults {
+    pub(crate) rows: Vec<PollRow>,
     pub(crate) plan: BenchPlan,
 }
 
 /// The results for one fleet and one manner of polling.
-pub(crate) struct Row {
+pub(crate) struct PollRow {
     pub(crate) size: usize,
     pub(crate) manner: Manner,
-    pub(crate) ours: Side,
-    pub(crate) nginx: Side,
+    pub(crate) ours: ServerFigures,
+    pub(crate) nginx: ServerFigures,
 }
 
 /// The figures of this server or of nginx.
-pub(crate) struct Side {
+pub(crate) struct ServerFigures {
     /// One for each repetition.
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<RunResult>,
     pub(crate) per_second: Spread,
     pub(crate) p50_ms: Spread,
     pub(crate) p99_ms: Spread,
@@ -93,10 +93,15 @@ impl Pair {
         Self { size: fleet.size, ours, nginx, all, sample }
     }
 
-    fn targets(&self) -> [Target<'_>; 2] {
+    fn targets(&self) -> [LoadTarget<'_>; 2] {
         [
-            Target { address: &self.ours.address, pid: self.ours.pid(), names: &self.all, log: &self.ours.log },
-            Target { address: &self.nginx.address, pid: self.nginx.pid(), names: &self.sample, log: &self.nginx.log },
+            LoadTarget { address: &self.ours.address, pid: self.ours.pid(), names: &self.all, log: &self.ours.log },
+            LoadTarget {
+                address: &self.nginx.address,
+                pid: self.nginx.pid(),
+                names: &self.sample,
+                log: &self.nginx.log,
+            },
         ]
     }
 }
@@ -105,10 +110,10 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let (main, others): (Vec<_>, Vec<_>) = bench.fleets.iter().partition(|fleet| fleet.size == bench.plan.main);
     let mut rows: Vec<_> = [main, others].into_iter().flat_map(|fleets| side_by_side(bench, &fleets)).collect();
     rows.sort_by_key(|row| row.size);
-    Box::new(Polls { rows, plan: bench.plan.clone() })
+    Box::new(PollResults { rows, plan: bench.plan.clone() })
 }
 
-fn side_by_side(bench: &Bench, fleets: &[&Seeded]) -> Vec<Row> {
+fn side_by_side(bench: &Bench, fleets: &[&Seeded]) -> Vec<PollRow> {
     let pairs: Vec<_> = fleets.iter().map(|fleet| Pair::start(bench, fleet)).collect();
     // nginx has many files.
     machine::settle();
@@ -131,13 +136,13 @@ fn side_by_side(bench: &Bench, fleets: &[&Seeded]) -> Vec<Row> {
 fn warm_up(bench: &Bench, pair: &Pair, manner: Manner) {
     let [ours, nginx] = pair.targets();
     if !bench.plan.smoke {
-        wrk::run(&bench.machine, nginx, Manner { kept: true, ..manner }, Order::InTurn(0), WARM_UP_SECONDS);
-        wrk::run(&bench.machine, ours, manner, Order::InTurn(0), WARM_UP_SECONDS);
+        wrk::run(&bench.machine, nginx, Manner { kept: true, ..manner }, PollOrder::InTurn(0), WARM_UP_SECONDS);
+        wrk::run(&bench.machine, ours, manner, PollOrder::InTurn(0), WARM_UP_SECONDS);
     }
 }
 
-fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
-    let mut outcomes: Vec<[Vec<Outcome>; 2]> = pairs.iter().map(|_| Default::default()).collect();
+fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<PollRow> {
+    let mut outcomes: Vec<[Vec<RunResult>; 2]> = pairs.iter().map(|_| Default::default()).collect();
     let repetitions = pairs.iter().map(|pair| bench.plan.poll_repetitions(pair.size, manner)).max();
     for repetition in 0..repetitions.unwrap_or_default() {
         let mut turns: Vec<_> = pairs
@@ -150,12 +155,12 @@ fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
             turns.reverse();
         }
         for (size, (target, outcomes)) in turns {
-            let (order, seconds) = (Order::Random(repetition as u64 + 1), bench.plan.seconds(size));
+            let (order, seconds) = (PollOrder::Random(repetition as u64 + 1), bench.plan.seconds(size));
             outcomes.push(undisturbed(bench, || wrk::run(&bench.machine, target, manner, order, seconds)));
         }
     }
     let rows = pairs.iter().zip(outcomes).map(|(pair, [ours, nginx])| {
-        let row = Row { size: pair.size, manner, ours: Side::new(ours), nginx: Side::new(nginx) };
+        let row = PollRow { size: pair.size, manner, ours: ServerFigures::new(ours), nginx: ServerFigures::new(nginx) };
         eprintln!("bench: {} clusters, {manner}: {:.2} x nginx", row.size, row.ratio().median);
         row
     });
@@ -163,7 +168,7 @@ fn measure(bench: &Bench, pairs: &[&Pair], manner: Manner) -> Vec<Row> {
 }
 
 /// Repeats a disturbed run, and returns the less disturbed one. It decides by the disturbance and not by the figures.
-fn undisturbed(bench: &Bench, run: impl Fn() -> Outcome) -> Outcome {
+fn undisturbed(bench: &Bench, run: impl Fn() -> RunResult) -> RunResult {
     let first = run();
     if first.others < DISTURBED || bench.repeats.get() == 0 {
         return first;
@@ -173,9 +178,9 @@ fn undisturbed(bench: &Bench, run: impl Fn() -> Outcome) -> Outcome {
     if second.others < first.others { second } else { first }
 }
 
-impl Side {
-    fn new(outcomes: Vec<Outcome>) -> Self {
-        let spread = |figure: fn(&Outcome) -> f64| Spread::new(outcomes.iter().map(figure));
+impl ServerFigures {
+    fn new(outcomes: Vec<RunResult>) -> Self {
+        let spread = |figure: fn(&RunResult) -> f64| Spread::new(outcomes.iter().map(figure));
         Self {
             per_second: spread(|outcome| outcome.per_second),
             p50_ms: spread(|outcome| outcome.p50_ms),
@@ -191,7 +196,7 @@ impl Side {
 
     /// The ratio of a figure to that of another side, in each repetition: a disturbance affects both turns of a repetition, and
     /// perhaps not the next repetitions.
-    fn ratio_to(&self, other: &Self, figure: fn(&Outcome) -> f64) -> Spread {
+    fn ratio_to(&self, other: &Self, figure: fn(&RunResult) -> f64) -> Spread {
         Spread::new(self.outcomes.iter().zip(&other.outcomes).map(|(one, other)| figure(one) / figure(other)))
     }
 
@@ -209,7 +214,7 @@ impl Side {
     }
 }
 
-impl Row {
+impl PollRow {
     /// The ratio of polls per second to nginx.
     pub(crate) fn ratio(&self) -> Spread {
         self.ours.ratio_to(&self.nginx, |outcome| outcome.per_second)
@@ -255,7 +260,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for PollRow {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { size, manner, ours, nginx } = self;
         let connections = if manner.kept { "kept" } else { "each" };
@@ -266,26 +271,28 @@ impl fmt::Display for Row {
         };
         write!(out, "{size:>8} {:<19} {connections:<4} {how:<4}", manner.kind)?;
         write!(out, " {:>24} {:>24} {:>5.2}", rate(&ours.per_second), rate(&nginx.per_second), self.ratio().median)?;
-        for figure in [|side: &Side| side.p50_ms, |side: &Side| side.p99_ms] {
+        for figure in [|side: &ServerFigures| side.p50_ms, |side: &ServerFigures| side.p99_ms] {
             write!(out, " {:>6.2} {:>6.2}", figure(ours).median, figure(nginx).median)?;
         }
         write!(out, " {:>5.2}", self.p99_ratio().median)?;
         let (our_time, their_time) = (ours.computed_us.median, nginx.computed_us.median);
         write!(out, " {our_time:>6.1} {their_time:>6.1} {:>5.2}", self.computed_ratio().median)?;
-        for figure in [|side: &Side| side.busy, |side: &Side| side.load, |side: &Side| side.others] {
+        for figure in
+            [|side: &ServerFigures| side.busy, |side: &ServerFigures| side.load, |side: &ServerFigures| side.others]
+        {
             write!(out, " {:>4.0}% {:>4.0}%", figure(ours).median * 100.0, figure(nginx).median * 100.0)?;
         }
         write!(out, " {:>6.0} {:>6.0}", ours.bytes, nginx.bytes)
     }
 }
 
-impl Polls {
-    pub(crate) fn row(&self, size: usize, manner: Manner) -> Option<&Row> {
+impl PollResults {
+    pub(crate) fn row(&self, size: usize, manner: Manner) -> Option<&PollRow> {
         self.rows.iter().find(|row| row.size == size && row.manner == manner)
     }
 }
 
-impl Section for Polls {
+impl Section for PollResults {
     fn table(&self) -> String {
         let mut table = String::from(ABOUT);
         table.push_str(HEADS);
@@ -302,31 +309,31 @@ impl Section for Polls {
     }
 
     fn json(&self) -> Value {
-        self.rows.iter().map(Row::json).collect()
+        self.rows.iter().map(PollRow::json).collect()
     }
 
     fn chart(&self) -> Option<String> {
         Some(chart::draw(self))
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let mut verdicts = Vec::new();
         for row in self.rows.iter().filter(|row| row.size == self.plan.main) {
             if row.manner.paused {
                 let what = format!("p99 compared with nginx, with pauses: {}", row.manner);
-                verdicts.push(Verdict::at_most(what, row.p99_ratio().median, 1.0, "x"));
+                verdicts.push(TargetCheck::at_most(what, row.p99_ratio().median, 1.0, "x"));
                 continue;
             }
             let floor = if row.manner.kept { 1.0 } else { 0.9 };
             let what = format!("polls/s compared with nginx: {}", row.manner);
-            verdicts.push(Verdict::at_least(what, row.ratio().median, floor, "x"));
+            verdicts.push(TargetCheck::at_least(what, row.ratio().median, floor, "x"));
             if !row.is_full() {
                 let what = format!("the same by CPU, because a core was not full: {}", row.manner);
-                verdicts.push(Verdict::at_least(what, row.computed_ratio().median, floor, "x"));
+                verdicts.push(TargetCheck::at_least(what, row.computed_ratio().median, floor, "x"));
             }
             if row.manner.kept {
                 let what = format!("p99 compared with nginx, under full load: {}", row.manner);
-                verdicts.push(Verdict::at_most(what, row.p99_ratio().median, 1.0, "x"));
+                verdicts.push(TargetCheck::at_most(what, row.p99_ratio().median, 1.0, "x"));
             }
         }
         let (small, large) = (self.plan.smallest(), self.plan.largest());
@@ -334,7 +341,7 @@ impl Section for Polls {
             if let Some(larger) = self.row(large, row.manner) {
                 let ratio = larger.growth(row).median;
                 let what = format!("polls/s at {large} clusters compared with {small}: {}", row.manner);
-                verdicts.push(Verdict::at_least(what, ratio, 0.9, "x"));
+                verdicts.push(TargetCheck::at_least(what, ratio, 0.9, "x"));
             }
         }
         verdicts

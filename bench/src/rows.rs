@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::{
     Bench,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     seeded::Seeded,
 };
 
 /// The results for one fleet.
-pub(crate) trait Row {
+pub(crate) trait TableRow {
     /// The title of the table.
     const TITLE: &'static str;
 
@@ -20,7 +20,7 @@ pub(crate) trait Row {
     fn json(&self) -> Value;
 
     /// Its figures that have a target, for a fleet of this size or for the main one.
-    fn verdicts(&self, _is_main: bool) -> Vec<Verdict> {
+    fn verdicts(&self, _is_main: bool) -> Vec<TargetCheck> {
         Vec::new()
     }
 }
@@ -31,7 +31,7 @@ struct Rows<R> {
 }
 
 /// Measures each fleet, one after the other.
-pub(crate) fn measure_all<'a, R: Row + 'static>(
+pub(crate) fn measure_all<'a, R: TableRow + 'static>(
     bench: &Bench,
     fleets: impl Iterator<Item = &'a Seeded>,
     measure: fn(&Bench, &Seeded) -> R,
@@ -39,7 +39,7 @@ pub(crate) fn measure_all<'a, R: Row + 'static>(
     Box::new(Rows { rows: fleets.map(|fleet| measure(bench, fleet)).collect(), main: bench.plan.main })
 }
 
-impl<R: Row> Section for Rows<R> {
+impl<R: TableRow> Section for Rows<R> {
     fn table(&self) -> String {
         let lines: Vec<_> = self.rows.iter().map(R::line).collect();
         format!("{}\n\n{}\n{}\n", R::TITLE, R::heads(), lines.join("\n"))
@@ -49,7 +49,7 @@ impl<R: Row> Section for Rows<R> {
         self.rows.iter().map(R::json).collect()
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         self.rows.iter().flat_map(|row| row.verdicts(row.size() == self.main)).collect()
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use harness::{LONG, READ, WRITE};
 
 use crate::{
-    http::Connection,
+    http::HttpConnection,
     machine::{self, Core, Machine},
 };
 
@@ -72,7 +72,7 @@ impl Server {
     }
 
     fn is_ready(&self) -> bool {
-        let ask = || Connection::open(&self.address)?.get("/ready", "");
+        let ask = || HttpConnection::open(&self.address)?.get("/ready", "");
         ask().is_ok_and(|answer| answer.status == 200)
     }
 
@@ -80,8 +80,8 @@ impl Server {
         self.process.id()
     }
 
-    pub(crate) fn connect(&self) -> Connection {
-        Connection::open(&self.address).unwrap()
+    pub(crate) fn connect(&self) -> HttpConnection {
+        HttpConnection::open(&self.address).unwrap()
     }
 
     /// Stops it with SIGTERM, so that its database is in one file.

@@ -11,8 +11,8 @@ use crate::{
     Bench,
     figures::{Spread, grouped, milliseconds, rounded},
     machine::Core,
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
@@ -61,7 +61,7 @@ impl Starts {
     }
 }
 
-impl Row for Starts {
+impl TableRow for Starts {
     const TITLE: &'static str = "Start (ms; median, least and most)";
 
     fn size(&self) -> usize {
@@ -90,8 +90,8 @@ impl Row for Starts {
         })
     }
 
-    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
+    fn verdicts(&self, is_main: bool) -> Vec<TargetCheck> {
         let what = format!("start to ready at {} clusters, compared with sqlite3 reading the rows", self.size);
-        is_main.then(|| Verdict::at_most(what, self.ratio(), 2.0, "x")).into_iter().collect()
+        is_main.then(|| TargetCheck::at_most(what, self.ratio(), 2.0, "x")).into_iter().collect()
     }
 }

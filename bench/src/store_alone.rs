@@ -11,7 +11,7 @@ use store::{SqliteStore, Store as _};
 use crate::{
     Bench,
     figures::{Spread, grouped, milliseconds, rounded},
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
     start, writes,
 };
@@ -114,7 +114,7 @@ impl Alone {
     }
 }
 
-impl Row for Alone {
+impl TableRow for Alone {
     const TITLE: &'static str =
         "The store by itself, one change after another, without a server: what stands on it cannot be faster";
 

@@ -20,7 +20,7 @@ pub(crate) struct Watch<'a> {
 }
 
 /// The result of a measurement.
-pub(crate) struct Watched {
+pub(crate) struct CpuTimes {
     /// Processor time of the measured process.
     pub(crate) computed: Duration,
     /// The share of the other core that ended child processes of this one took.
@@ -42,7 +42,7 @@ impl<'a> Watch<'a> {
         Self { machine, pid, start: Instant::now(), before: Clocks::read(machine, pid) }
     }
 
-    pub(crate) fn end(self) -> Watched {
+    pub(crate) fn end(self) -> CpuTimes {
         let (after, before, time) = (Clocks::read(self.machine, self.pid), self.before, self.start.elapsed());
         let share = |duration: Duration| duration.as_secs_f64() / time.as_secs_f64();
         let computed = after.computed.saturating_sub(before.computed);
@@ -52,7 +52,7 @@ impl<'a> Watch<'a> {
             Some((1.0 - share(idle) - share(ours)).max(0.0))
         };
         let others = others(0, computed).unwrap_or(0.0).max(others(1, load).unwrap_or(0.0));
-        Watched { computed, load: share(load), others }
+        CpuTimes { computed, load: share(load), others }
     }
 }
 

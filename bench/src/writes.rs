@@ -12,10 +12,10 @@ use crate::{
     catalogue::{BASE, component_id},
     figures::{Spread, Times, grouped, milliseconds, rounded},
     fleet::cluster_id,
-    http::Connection,
+    http::HttpConnection,
     machine::Core,
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
@@ -120,13 +120,13 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
 }
 
 /// Patches one cluster.
-fn single(connection: &mut Connection, size: usize, turn: usize) {
+fn single(connection: &mut HttpConnection, size: usize, turn: usize) {
     let path = format!("/clusters/{}", cluster_id(turn * STRIDE % size));
     connection.patch(&path, &replicas(turn)).unwrap().ok();
 }
 
 /// Patches all clusters in one change; milliseconds until it is acknowledged.
-pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64 {
+pub(crate) fn bulk(connection: &mut HttpConnection, size: usize, turn: usize) -> f64 {
     let start = Instant::now();
     let answer = connection.patch("/clusters?all=true", &replicas(turn)).unwrap().ok();
     let taken = milliseconds(start.elapsed());
@@ -171,7 +171,7 @@ impl Writes {
     }
 }
 
-impl Row for Writes {
+impl TableRow for Writes {
     const TITLE: &'static str = "\
 Durable writes, compared with a bare SQLite loop that commits one row of the same size, and with servers that only commit,
 append to our change log, or review and append; and a patch of all clusters";
@@ -255,7 +255,7 @@ append to our change log, or review and append; and a patch of all clusters";
         })
     }
 
-    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
+    fn verdicts(&self, is_main: bool) -> Vec<TargetCheck> {
         if !is_main {
             return Vec::new();
         }
@@ -264,9 +264,9 @@ append to our change log, or review and append; and a patch of all clusters";
         let together = format!("the same, {WRITERS} at once");
         let bulk = format!("a patch of {} clusters, as many times as fast as one by one", self.size);
         vec![
-            Verdict::at_least(writes, self.ratio(), 0.5, "x"),
-            Verdict::at_least(together, self.together_ratio(), 0.5, "x"),
-            Verdict::at_least(bulk, self.bulk_ratio(), 100.0, "x"),
+            TargetCheck::at_least(writes, self.ratio(), 0.5, "x"),
+            TargetCheck::at_least(together, self.together_ratio(), 0.5, "x"),
+            TargetCheck::at_least(bulk, self.bulk_ratio(), 100.0, "x"),
         ]
     }
 }

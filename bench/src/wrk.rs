@@ -7,7 +7,7 @@ use harness::READ;
 
 use crate::{
     machine::{Core, Machine},
-    watch::{Watch, Watched},
+    watch::{CpuTimes, Watch},
 };
 
 const SCRIPT: &str = include_str!("polls.lua");
@@ -39,7 +39,7 @@ impl fmt::Display for Manner {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
+pub(crate) enum PollOrder {
     Random(u64),
     /// One cluster after the other, from an index on.
     InTurn(usize),
@@ -47,7 +47,7 @@ pub(crate) enum Order {
 
 /// The server under load, and the clusters that poll.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
+pub(crate) struct LoadTarget<'a> {
     pub(crate) address: &'a str,
     pub(crate) pid: u32,
     /// A file with the DNS names of clusters, one in a line.
@@ -58,7 +58,7 @@ pub(crate) struct Target<'a> {
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RunResult {
     pub(crate) requests: f64,
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
@@ -75,7 +75,13 @@ pub(crate) struct Outcome {
     pub(crate) bytes: f64,
 }
 
-pub(crate) fn run(machine: &Machine, target: Target<'_>, manner: Manner, order: Order, seconds: u32) -> Outcome {
+pub(crate) fn run(
+    machine: &Machine,
+    target: LoadTarget<'_>,
+    manner: Manner,
+    order: PollOrder,
+    seconds: u32,
+) -> RunResult {
     let script = target.names.with_file_name("polls.lua");
     fs::write(&script, SCRIPT).unwrap();
     let mut command = machine.command(Core::Load, "KILL", "wrk");
@@ -89,8 +95,8 @@ pub(crate) fn run(machine: &Machine, target: Target<'_>, manner: Manner, order: 
         .arg(target.names)
         .args([manner.kind, &headers(target.address, manner)]);
     match order {
-        Order::Random(seed) => command.args(["random", &seed.to_string()]),
-        Order::InTurn(index) => command.args(["in-turn", &index.to_string()]),
+        PollOrder::Random(seed) => command.args(["random", &seed.to_string()]),
+        PollOrder::InTurn(index) => command.args(["in-turn", &index.to_string()]),
     };
     if manner.paused {
         command.arg(PAUSE_MS.to_string());
@@ -116,7 +122,7 @@ fn output_of(command: &mut Command) -> String {
 }
 
 /// Reads the line that the script prints; none if a poll failed.
-fn read(output: &str, watched: &Watched) -> Option<Outcome> {
+fn read(output: &str, watched: &CpuTimes) -> Option<RunResult> {
     let line = output.lines().find_map(|line| line.strip_prefix("polls "))?;
     let figures: Vec<f64> = line.split(' ').map(|figure| figure.parse().unwrap()).collect();
     let [requests, microseconds, bytes, connect, read, write, status, timeout, p50, p99] = figures[..] else {
@@ -124,7 +130,7 @@ fn read(output: &str, watched: &Watched) -> Option<Outcome> {
     };
     let failures = connect + read + write + status + timeout;
     let (seconds, computed) = (microseconds / 1e6, watched.computed.as_secs_f64());
-    (failures == 0.0 && requests > 0.0).then(|| Outcome {
+    (failures == 0.0 && requests > 0.0).then(|| RunResult {
         requests,
         per_second: requests / seconds,
         p50_ms: p50 / 1e3,

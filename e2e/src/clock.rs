@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }

@@ -4,7 +4,7 @@
 //! `e2e PARTS [SCENARIO …]` runs all scenarios in their order, or the first boot and the named ones; `PARTS` is the folder that
 //! `e2e/build` prints. Scenarios share one cluster, and each leaves the fleet as it found it. The first failure ends the run.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "scenarios fail by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "scenarios fail by panicking")]
 
 mod clock;
 mod inventory;

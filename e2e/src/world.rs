@@ -352,7 +352,7 @@ pub(crate) fn print_with_time(since: Stopwatch, text: &str) {
     print(&format!("  {:7.2} s  {}", since.seconds(), text.trim_end().replace('\n', "\n             ")));
 }
 
-#[allow(clippy::print_stdout, reason = "the log is what a run is for")]
+#[expect(clippy::print_stdout, reason = "the log is what a run is for")]
 pub(crate) fn print(text: &str) {
     println!("{text}");
 }

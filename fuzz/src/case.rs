@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A text, or a repeated part of a body: an attack of 24 MB is one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Part {
+pub(crate) enum BodyPart {
     /// A text.
     Text(String),
     /// A text, so many times.
@@ -18,10 +18,10 @@ pub(crate) enum Part {
 }
 
 /// The text of all parts.
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Repeat { text, times } => text.repeat(*times),
+pub(crate) fn text_of(parts: &[BodyPart]) -> String {
+    let text = |part: &BodyPart| match part {
+        BodyPart::Text(text) => text.clone(),
+        BodyPart::Repeat { text, times } => text.repeat(*times),
     };
     parts.iter().map(text).collect()
 }
@@ -37,7 +37,7 @@ pub(crate) struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) media: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) body: Vec<Part>,
+    pub(crate) body: Vec<BodyPart>,
 }
 
 /// Requests that are sent to one server, one after another; or a YAML text, as a person has it in a file.
@@ -47,7 +47,7 @@ pub(crate) enum Case {
     /// Requests.
     Requests(Vec<Request>),
     /// A text.
-    Yaml(Vec<Part>),
+    Yaml(Vec<BodyPart>),
 }
 
 /// The cases of a folder, in the order of their names.

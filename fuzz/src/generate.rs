@@ -13,7 +13,7 @@ use proptest::{
 use serde_json::json;
 
 use crate::{
-    case::{Part, Request},
+    case::{BodyPart, Request},
     target::{encoded, text},
 };
 
@@ -286,19 +286,20 @@ fn listing(path: &'static str, parameters: &[&'static str]) -> BoxedStrategy<Req
 }
 
 /// A body as it is, or damaged.
-fn maybe_damaged(body: BoxedStrategy<Value>) -> BoxedStrategy<Vec<Part>> {
-    let whole = |value: Value| vec![Part::Text(value.to_string())];
+fn maybe_damaged(body: BoxedStrategy<Value>) -> BoxedStrategy<Vec<BodyPart>> {
+    let whole = |value: Value| vec![BodyPart::Text(value.to_string())];
     let damaged = (body.clone(), any::<prop::sample::Index>(), edge_case()).prop_map(|(value, at, insert)| {
         let text = value.to_string();
         let at = text.floor_char_boundary(at.index(text.len() + 1));
-        vec![Part::Text(format!("{}{insert}{}", &text[..at], &text[at..]))]
+        vec![BodyPart::Text(format!("{}{insert}{}", &text[..at], &text[at..]))]
     });
     let cut = (body.clone(), any::<prop::sample::Index>()).prop_map(|(value, at)| {
         let text = value.to_string();
-        vec![Part::Text(text[..text.floor_char_boundary(at.index(text.len() + 1))].to_owned())]
+        vec![BodyPart::Text(text[..text.floor_char_boundary(at.index(text.len() + 1))].to_owned())]
     });
-    let huge = (select(vec!["[", "{\"a\":", "0,", "\"x\","]), 1..400_000_usize)
-        .prop_map(|(text, times)| vec![Part::Text("[".to_owned()), Part::Repeat { text: text.to_owned(), times }]);
+    let huge = (select(vec!["[", "{\"a\":", "0,", "\"x\","]), 1..400_000_usize).prop_map(|(text, times)| {
+        vec![BodyPart::Text("[".to_owned()), BodyPart::Repeat { text: text.to_owned(), times }]
+    });
     prop_oneof![40 => body.prop_map(whole), 2 => damaged, 1 => cut, 1 => huge].boxed()
 }
 
@@ -428,7 +429,7 @@ fn with_body(
 }
 
 /// A YAML text: a value as we write it, or with a typical error.
-pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
+pub(crate) fn yaml() -> BoxedStrategy<Vec<BodyPart>> {
     let written = anything().prop_map(|value| model::yaml::write(&value).unwrap_or_default());
     let mark = select(vec![
         "- ", "? ", ": ", "&a ", "*a ", "!!str ", "[", "{", "]", "|\n", ">", "%", "---\n", "<<: *a\n", "\t", "\"", "'",
@@ -436,17 +437,21 @@ pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
     ]);
     let damaged = (written.clone(), any::<prop::sample::Index>(), mark.clone()).prop_map(|(text, at, mark)| {
         let at = text.floor_char_boundary(at.index(text.len() + 1));
-        vec![Part::Text(format!("{}{mark}{}", &text[..at], &text[at..]))]
+        vec![BodyPart::Text(format!("{}{mark}{}", &text[..at], &text[at..]))]
     });
     let repeated = (mark, 1..20_000_usize).prop_map(|(text, times)| {
-        vec![Part::Text("a: ".to_owned()), Part::Repeat { text: text.to_owned(), times }, Part::Text("x\n".to_owned())]
+        vec![
+            BodyPart::Text("a: ".to_owned()),
+            BodyPart::Repeat { text: text.to_owned(), times },
+            BodyPart::Text("x\n".to_owned()),
+        ]
     });
     let aliases = (1..40_usize, 1..12_usize).prop_map(|(levels, width)| {
         let line = |level: usize| match level {
             0 => "a0: &a0 [x, x]\n".to_owned(),
             level => format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); width].join(", ")),
         };
-        vec![Part::Text((0..levels).map(line).collect())]
+        vec![BodyPart::Text((0..levels).map(line).collect())]
     });
     let aliased_keys = (1..8_usize, 1..9_usize, select(vec!["x", "''", "[]"])).prop_map(|(levels, width, leaf)| {
         let item = |level: usize| match level {
@@ -454,9 +459,9 @@ pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
             level => format!("{{? *a{} : x}}", level - 1),
         };
         let line = |level: usize| format!("a{level}: &a{level} [{}]\n", vec![item(level); width].join(", "));
-        vec![Part::Text((0..levels).map(line).collect())]
+        vec![BodyPart::Text((0..levels).map(line).collect())]
     });
-    let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![Part::Text(text)]);
-    let written = written.prop_map(|text| vec![Part::Text(text)]);
+    let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![BodyPart::Text(text)]);
+    let written = written.prop_map(|text| vec![BodyPart::Text(text)]);
     prop_oneof![2 => written, 4 => damaged, 1 => repeated, 1 => aliases, 1 => aliased_keys, 3 => marks].boxed()
 }

@@ -6,8 +6,8 @@
 //! the corpus, so that it is replayed from then on. YAML texts are read in this process, as the command line tool does. The peak
 //! of its memory has the same bound as that of the server, which reads such files too.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a fuzzer fails by panicking")]
-#![allow(clippy::print_stdout, reason = "a fuzzer prints its progress")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a fuzzer fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a fuzzer prints its progress")]
 
 mod case;
 mod contract;
@@ -32,7 +32,7 @@ use crate::{
     case::{Case, Request, text_of},
     contract::Contract,
     process::{ProcessStatus, reset_own_peak},
-    target::{Target, Verdict},
+    target::{CheckResult, TestServer},
 };
 
 /// Requests of a round, and after how many of them the whole fleet is checked.
@@ -71,8 +71,8 @@ struct Fuzz {
 }
 
 impl Fuzz {
-    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
-    fn run(&self, time: Duration, seed: u64) -> Verdict {
+    #[expect(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+    fn run(&self, time: Duration, seed: u64) -> CheckResult {
         let known = case::read_all(&self.corpus);
         for (file, case) in &known {
             let name = file.file_name().unwrap_or_default().display();
@@ -88,11 +88,11 @@ impl Fuzz {
         Ok(())
     }
 
-    fn replay(&self, case: &Case) -> Verdict {
+    fn replay(&self, case: &Case) -> CheckResult {
         match case {
             Case::Yaml(parts) => read_yaml(&text_of(parts)),
             Case::Requests(requests) => {
-                let target = Target::start(&self.server, &self.contract);
+                let target = TestServer::start(&self.server, &self.contract);
                 let types = types(&target)?;
                 for (at, request) in requests.iter().enumerate() {
                     target.check(request).map_err(|what| failure(at, request, &what))?;
@@ -104,7 +104,6 @@ impl Fuzz {
     }
 
     /// Sends the requests that follow from the seed and the number of the round; returns how many.
-    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
     fn round(&self, seed: u64, round: u64, end: Instant) -> Result<usize, String> {
         let mut random = runner(seed, round);
         let file = self.corpus.join(format!("failed-{seed}-{round}.json"));
@@ -117,7 +116,7 @@ impl Fuzz {
         }
         std::fs::remove_file(&file).map_err(|error| error.to_string())?;
 
-        let target = Target::start(&self.server, &self.contract);
+        let target = TestServer::start(&self.server, &self.contract);
         let types = types(&target)?;
         let requests = generate::request(&types);
         let mut sent: Vec<Request> = Vec::new();
@@ -142,8 +141,8 @@ impl Fuzz {
 }
 
 /// Sends the requests of a round, and checks the whole fleet repeatedly.
-#[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
-fn send_all(target: &Target<'_>, types: &[Value], end: Instant, draw: &mut dyn FnMut() -> Request) -> Verdict {
+#[expect(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+fn send_all(target: &TestServer<'_>, types: &[Value], end: Instant, draw: &mut dyn FnMut() -> Request) -> CheckResult {
     for at in 1..=REQUESTS {
         if Instant::now() > end {
             break;
@@ -170,7 +169,7 @@ fn draw_from<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, random: &mut TestR
     strategy.new_tree(random).unwrap_or_else(|error| panic!("cannot generate a value: {error}")).current()
 }
 
-fn types(target: &Target<'_>) -> Result<Vec<Value>, String> {
+fn types(target: &TestServer<'_>) -> Result<Vec<Value>, String> {
     let types = target.get("/types")?.json();
     types.as_array().cloned().filter(|types| !types.is_empty()).ok_or_else(|| "GET /types answers no types".to_owned())
 }
@@ -181,8 +180,8 @@ fn failure(at: usize, request: &Request, what: &str) -> String {
 }
 
 /// Reads a text in a bounded time and with bounded memory; an error is a valid result.
-#[allow(clippy::disallowed_methods, reason = "an input is bounded in time")]
-fn read_yaml(text: &str) -> Verdict {
+#[expect(clippy::disallowed_methods, reason = "an input is bounded in time")]
+fn read_yaml(text: &str) -> CheckResult {
     reset_own_peak()?;
     let start = Instant::now();
     read_and_write(text)?;
@@ -194,7 +193,7 @@ fn read_yaml(text: &str) -> Verdict {
 }
 
 /// Checks that what was read can be written, and reads back the same.
-fn read_and_write(text: &str) -> Verdict {
+fn read_and_write(text: &str) -> CheckResult {
     let Ok(documents) = yaml::read_all(text) else { return Ok(()) };
     for document in documents {
         let written = yaml::write(&document.value).map_err(|error| format!("a value cannot be written: {error}"))?;

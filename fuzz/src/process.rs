@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use crate::target::Verdict;
+use crate::target::CheckResult;
 
 /// The memory limit of a process, in MiB: the limit of a server in `deploy/`.
 const MAX_MEMORY: u64 = 512;
@@ -26,7 +26,7 @@ impl ProcessStatus {
     }
 
     /// Checks the most memory that the process has taken since its start, or since its peak was reset.
-    pub(crate) fn check_peak(&self, subject: &str) -> Verdict {
+    pub(crate) fn check_peak(&self, subject: &str) -> CheckResult {
         let peak = self.field("VmHWM:").and_then(|peak| peak.strip_suffix(" kB")?.parse::<u64>().ok());
         match peak.map(|peak| peak / 1024) {
             Some(peak) if peak <= MAX_MEMORY => Ok(()),
@@ -37,7 +37,7 @@ impl ProcessStatus {
 }
 
 /// Resets the peak of this process to what it takes now. Before that it may have held a large answer.
-pub(crate) fn reset_own_peak() -> Verdict {
+pub(crate) fn reset_own_peak() -> CheckResult {
     fs::write("/proc/self/clear_refs", "5")
         .map_err(|error| format!("the peak of this process cannot be reset: {error}"))
 }

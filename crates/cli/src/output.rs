@@ -85,7 +85,7 @@ impl Output {
         }
     }
 
-    #[allow(clippy::unused_self, reason = "it belongs to the others")]
+    #[expect(clippy::unused_self, reason = "it belongs to the others")]
     fn json(self, value: &Value) -> Result<()> {
         line(&serde_json::to_string_pretty(value)?)
     }

@@ -266,8 +266,6 @@ pub(crate) fn affected(before: &Snapshot, after: &Snapshot, writes: &[Write]) ->
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use std::sync::Arc;
 
     use jiff::Timestamp;

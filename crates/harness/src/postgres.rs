@@ -250,7 +250,6 @@ impl Postgres {
     }
 
     /// The result of a statement. Columns are separated by `|`.
-    #[expect(clippy::must_use_candidate, reason = "many statements have no result")]
     pub fn sql(&self, database: &str, statement: &str) -> String {
         // The socket works with and without TLS.
         let folder = self.guardian.folder().display();

@@ -1,5 +1,5 @@
 //! A disk that is full.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, io::ErrorKind};
 

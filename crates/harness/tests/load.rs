@@ -1,5 +1,5 @@
 //! The load generator, against a minimal server.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -46,7 +46,7 @@ fn answer(status: u16, body: &str) -> String {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "people read the rate")]
+#[expect(clippy::print_stderr, reason = "people read the rate")]
 fn every_request_is_counted() {
     let served = Arc::new(AtomicU64::new(0));
     let count = served.clone();

@@ -1,5 +1,5 @@
 //! The PostgreSQL server of the tests, and that nothing is left of it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,

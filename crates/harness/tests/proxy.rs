@@ -1,5 +1,5 @@
 //! The network that fails on demand.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -118,7 +118,7 @@ fn what_is_refused_is_closed_at_once() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "slowness is measured")]
+#[expect(clippy::disallowed_methods, reason = "slowness is measured")]
 fn a_slow_network_delays_both_directions() {
     let proxy = Proxy::to(echo(b'a'));
     let mut stream = connect(&proxy);

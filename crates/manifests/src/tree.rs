@@ -85,7 +85,7 @@ fn kustomization(resources: Vec<String>) -> Value {
     json!({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources})
 }
 
-/// A FluxInstance that syncs an artifact with this tree, and substitutes the identity.
+/// A `FluxInstance` that syncs an artifact with this tree, and substitutes the identity.
 fn syncing_flux_instance() -> Value {
     let mut instance = flux_instance();
     instance["spec"]["sync"] = json!({

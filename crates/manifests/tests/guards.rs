@@ -1,6 +1,6 @@
 //! What every cluster installs cannot take an absence for a command: each ResourceSet has the guard and each provider takes
 //! all inputs, whichever way the manifests come.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use manifests::{Bootstrap, Identity, tree};
 use model::{Registry, Value, yaml};

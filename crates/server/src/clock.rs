@@ -22,14 +22,14 @@ pub struct SystemClock {
 impl SystemClock {
     /// Starts counting.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "this is where time is taken from")]
+    #[expect(clippy::disallowed_methods, reason = "this is where time is taken from")]
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "this is where time is taken from")]
+    #[expect(clippy::disallowed_methods, reason = "this is where time is taken from")]
     fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)

@@ -18,7 +18,7 @@ const DEFAULT_SEED: &str = "data/seed.json";
 
 /// Serves every cluster of a fleet the inputs of its Flux ResourceSets.
 #[derive(Debug, Parser)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
+#[expect(clippy::doc_markdown, reason = "these texts are the help")]
 #[command(name = "flux-resourceset", version, max_term_width = 120)]
 #[command(after_help = "Example: AUTH_TOKEN=demo SEED_FILE=data/seed.json flux-resourceset")]
 struct Args {
@@ -110,7 +110,7 @@ struct Args {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
+#[expect(clippy::doc_markdown, reason = "these texts are the help")]
 enum Subcommands {
     /// Print the OpenAPI document of this server, in mode crud, and its resource types.
     Openapi,

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, told apart by what the caller should do.
+//! What can go wrong with a store, by what the caller should do.
 
 use model::{Point, Revision};
 

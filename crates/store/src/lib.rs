@@ -142,7 +142,7 @@ pub struct ChangeLogQuery {
 }
 
 /// Changes to restore into a store, in order, each after the one before it.
-pub type Changes<'a> = dyn Iterator<Item = Result<Change, RestoreError>> + Send + 'a;
+pub type RestoreChanges<'a> = dyn Iterator<Item = Result<Change, RestoreError>> + Send + 'a;
 
 /// Stores the change log.
 ///
@@ -217,8 +217,12 @@ pub trait Store: Send + Sync {
 
     /// Restores a whole log, all or nothing: the documents at a revision, and the changes after it. Refuses to do so over
     /// another log, unless `replace` is set. Returns the head.
-    async fn restore(&self, base: StoredFleet, changes: &mut Changes<'_>, replace: bool)
-    -> Result<Point, RestoreError>;
+    async fn restore(
+        &self,
+        base: StoredFleet,
+        changes: &mut RestoreChanges<'_>,
+        replace: bool,
+    ) -> Result<Point, RestoreError>;
 
     /// Returns when another process may have appended to the log: at once where the store notifies us, and otherwise after
     /// at most [`WAKE_INTERVAL`]. It may return although nothing was appended; a notification that came after the last return

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use model::{Change, Digest, Document, Id, Kind, Op, Point, ResourceType, Revision};
 
 use crate::{
-    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, Changes, DocumentSender, KindFilter, LISTED_WRITES,
-    LogBounds, RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore, chunks::run_blocking,
+    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, DocumentSender, KindFilter, LISTED_WRITES, LogBounds,
+    RestoreChanges, RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore, chunks::run_blocking,
 };
 
 /// The change log in memory.
@@ -238,7 +238,7 @@ impl Store for MemoryStore {
     async fn restore(
         &self,
         base: StoredFleet,
-        changes: &mut Changes<'_>,
+        changes: &mut RestoreChanges<'_>,
         replace: bool,
     ) -> Result<Point, RestoreError> {
         let mut log = self.log();

@@ -29,8 +29,8 @@ use sqlx::{
 use tokio::sync::Notify;
 
 use crate::{
-    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, Changes, DocumentSender, KindFilter, LogBounds,
-    MissingTables, RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore,
+    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, DocumentSender, KindFilter, LogBounds, MissingTables,
+    RestoreChanges, RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore,
 };
 use connections::{ConnectionPool, Purpose, with_deadline};
 use listen::Listener;
@@ -217,7 +217,7 @@ impl Store for PostgresStore {
     async fn restore(
         &self,
         base: StoredFleet,
-        changes: &mut Changes<'_>,
+        changes: &mut RestoreChanges<'_>,
         replace: bool,
     ) -> Result<Point, RestoreError> {
         let mut transaction = self.connections.begin(Purpose::Restore).await?;

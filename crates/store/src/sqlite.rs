@@ -25,11 +25,11 @@ use jiff::Timestamp;
 use model::{Change, Digest, Id, Kind, Op, Point, Revision};
 
 use crate::{
-    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, Changes, DocumentSender, KindFilter, LogBounds,
+    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, DocumentSender, KindFilter, LogBounds, RestoreChanges,
     RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore, chunks::run_blocking,
 };
 
-use connection::{Connection, Query, Row, column, query, run};
+use connection::{SqliteConnection as Connection, SqliteQuery as Query, SqliteRow as Row, column, query, run};
 use connections::{ReadConnections, WriteConnection, WriteLease};
 
 pub use dsn::{InvalidDsn, SqliteDsn};
@@ -153,7 +153,7 @@ impl Store for SqliteStore {
     async fn restore(
         &self,
         base: StoredFleet,
-        changes: &mut Changes<'_>,
+        changes: &mut RestoreChanges<'_>,
         replace: bool,
     ) -> Result<Point, RestoreError> {
         let mut lease = self.lease_writer().await?.begin()?;

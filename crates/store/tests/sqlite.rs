@@ -1,5 +1,5 @@
 //! What a file adds to the promise: it outlives the process, it is shared between processes, and damage is found.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 #[derive(Args)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
+#[expect(clippy::doc_markdown, reason = "these texts are the help")]
 pub(crate) struct Bootstrap {
     /// The cluster
     #[arg(add = completion::of(completion::clusters))]

@@ -71,7 +71,7 @@ impl Describe for Namespace {
 }
 
 #[derive(Args)]
-#[allow(clippy::struct_field_names, reason = "they are the names of the flags")]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub(crate) struct Component {
     /// The component's id in the catalogue
     id: String,

@@ -35,7 +35,7 @@ impl From<Kind> for PatchKind {
 }
 
 #[derive(Args)]
-#[allow(clippy::struct_field_names, reason = "it is the name of the flag")]
+#[expect(clippy::struct_field_names, reason = "it is the name of the flag")]
 pub(crate) struct Patch {
     /// Which
     #[arg(add = completion::of(completion::ids))]

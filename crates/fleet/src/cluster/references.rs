@@ -179,8 +179,6 @@ impl Iterator for Numbers<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use proptest::{collection::vec, option, prelude::*};
 
     use super::*;

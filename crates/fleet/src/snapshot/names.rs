@@ -84,7 +84,7 @@ impl Table {
     /// The slot that has a hash, or else is for it.
     fn slot(&self, hash: u64) -> usize {
         let last = self.slots.len().wrapping_sub(1);
-        #[allow(clippy::cast_possible_truncation, reason = "it is cut to the number of slots anyway")]
+        #[expect(clippy::cast_possible_truncation, reason = "it is cut to the number of slots anyway")]
         let mut at = hash as usize & last;
         while let Some(Some((other, _))) = self.slots.get(at)
             && *other != hash

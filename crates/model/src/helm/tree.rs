@@ -12,14 +12,14 @@ use super::{
 use crate::{Value, limits::ELEMENTS};
 
 /// The members of an object, in the order in which they came.
-pub(super) type Members<'a, T> = IndexMap<Cow<'a, str>, Node<'a, T>, RandomState>;
+pub(super) type ObjectMembers<'a, T> = IndexMap<Cow<'a, str>, Node<'a, T>, RandomState>;
 
 /// A node of the tree.
 pub(super) enum Node<'a, T> {
     /// Null, or not set yet.
     Null,
     Scalar(T),
-    Object(Members<'a, T>),
+    Object(ObjectMembers<'a, T>),
     List(Vec<Self>),
 }
 
@@ -30,8 +30,8 @@ const MAX_GAPS: usize = 16;
 /// Builds the tree from values and their paths.
 pub(super) fn build<'a, T>(
     patches: impl Iterator<Item = (&'a str, Node<'a, T>)>,
-) -> Result<Members<'a, T>, PatchError> {
-    let (mut members, mut steps) = (Members::default(), Vec::new());
+) -> Result<ObjectMembers<'a, T>, PatchError> {
+    let (mut members, mut steps) = (ObjectMembers::default(), Vec::new());
     let (mut left, mut indexes) = (ELEMENTS, 0);
     let mut widest = ("", 0);
     for (key, value) in patches {
@@ -66,7 +66,7 @@ fn node_at<'n, 'a, T>(
     for step in path {
         if let Node::Null = node {
             *node = match step {
-                Step::Key(_) => Node::Object(Members::default()),
+                Step::Key(_) => Node::Object(ObjectMembers::default()),
                 Step::Index(_) => Node::List(Vec::new()),
             };
         }
@@ -86,7 +86,7 @@ fn node_at<'n, 'a, T>(
 }
 
 /// A member of an object; created if it is missing.
-fn member<'n, 'a, T>(members: &'n mut Members<'a, T>, name: Cow<'a, str>) -> &'n mut Node<'a, T> {
+fn member<'n, 'a, T>(members: &'n mut ObjectMembers<'a, T>, name: Cow<'a, str>) -> &'n mut Node<'a, T> {
     members.entry(name).or_insert(Node::Null)
 }
 

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Connection, append, column, documents, query, rows};
 use crate::{
-    ChangeBatch, ChangeLogEntry, ChangeLogQuery, Changes, KindFilter, LISTED_WRITES, LogBounds, RestoreError,
+    ChangeBatch, ChangeLogEntry, ChangeLogQuery, KindFilter, LISTED_WRITES, LogBounds, RestoreChanges, RestoreError,
     StoreError, StoredFleet, WriteAndBefore,
     chunks::{DocumentCollector, DocumentSender},
 };
@@ -356,7 +356,7 @@ const RESTORE_CHUNK: usize = 1_000;
 pub(super) async fn restore(
     connection: &mut Connection,
     base: StoredFleet,
-    changes: &mut Changes<'_>,
+    changes: &mut RestoreChanges<'_>,
     replace: bool,
 ) -> Result<Point, RestoreError> {
     let bounds = bounds(connection).await?;

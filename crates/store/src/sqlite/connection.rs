@@ -15,16 +15,16 @@ use crate::{StoreError, chunks::run_blocking};
 
 /// A connection to a file.
 #[derive(Debug)]
-pub(super) struct Connection(rusqlite::Connection);
+pub(super) struct SqliteConnection(rusqlite::Connection);
 
 /// A statement with its parameters.
-pub(super) struct Query<'q> {
+pub(super) struct SqliteQuery<'q> {
     text: &'static str,
     parameters: Vec<Parameter<'q>>,
 }
 
 /// A row of a result.
-pub(super) struct Row {
+pub(super) struct SqliteRow {
     names: Arc<[Box<str>]>,
     values: Vec<Value>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Row {
 /// The result of a statement that returns no rows.
 pub(super) struct ExecuteResult(usize);
 
-impl Connection {
+impl SqliteConnection {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
         Self(connection)
     }
@@ -54,40 +54,43 @@ impl Connection {
 }
 
 /// Runs statements that return no rows.
-pub(super) async fn run(connection: &mut Connection, statements: &'static str) -> Result<(), StoreError> {
+pub(super) async fn run(connection: &mut SqliteConnection, statements: &'static str) -> Result<(), StoreError> {
     run_blocking(|| connection.run(statements))
 }
 
 /// A statement without parameters yet.
-pub(super) fn query<'q>(text: &'static str) -> Query<'q> {
-    Query { text, parameters: Vec::new() }
+pub(super) fn query<'q>(text: &'static str) -> SqliteQuery<'q> {
+    SqliteQuery { text, parameters: Vec::new() }
 }
 
-impl<'q> Query<'q> {
+impl<'q> SqliteQuery<'q> {
     /// Adds the next parameter.
     pub(super) fn bind(mut self, parameter: impl Into<Parameter<'q>>) -> Self {
         self.parameters.push(parameter.into());
         self
     }
 
-    pub(super) async fn execute(self, connection: &mut Connection) -> Result<ExecuteResult, StoreError> {
+    pub(super) async fn execute(self, connection: &mut SqliteConnection) -> Result<ExecuteResult, StoreError> {
         run_blocking(|| self.run(connection)).map(ExecuteResult)
     }
 
     /// Executes it on this thread; returns how many rows it changed.
-    pub(super) fn run(self, connection: &Connection) -> Result<usize, StoreError> {
+    pub(super) fn run(self, connection: &SqliteConnection) -> Result<usize, StoreError> {
         Ok(self.prepared(connection)?.raw_execute()?)
     }
 
-    pub(super) async fn fetch_all(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn fetch_all(self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, StoreError> {
         run_blocking(|| self.read(connection, |rows| rows.collect()))
     }
 
-    pub(super) async fn fetch_optional(self, connection: &mut Connection) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn fetch_optional(
+        self,
+        connection: &mut SqliteConnection,
+    ) -> Result<Option<SqliteRow>, StoreError> {
         Ok(self.fetch_all(connection).await?.into_iter().next())
     }
 
-    pub(super) async fn fetch_one(self, connection: &mut Connection) -> Result<Row, StoreError> {
+    pub(super) async fn fetch_one(self, connection: &mut SqliteConnection) -> Result<SqliteRow, StoreError> {
         let missing = || StoreError::Corrupt("a row is missing".to_owned());
         self.fetch_optional(connection).await?.ok_or_else(missing)
     }
@@ -95,19 +98,19 @@ impl<'q> Query<'q> {
     /// Passes the rows to a function as they are found, on this thread.
     pub(super) fn read<T>(
         self,
-        connection: &Connection,
-        read: impl FnOnce(&mut dyn Iterator<Item = Result<Row, StoreError>>) -> Result<T, StoreError>,
+        connection: &SqliteConnection,
+        read: impl FnOnce(&mut dyn Iterator<Item = Result<SqliteRow, StoreError>>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut statement = self.prepared(connection)?;
         let names: Arc<[_]> = statement.column_names().map(Box::from).collect();
         let mut rows = statement.raw_query();
         read(&mut iter::from_fn(|| {
-            rows.next().map_err(StoreError::from).transpose().map(|row| Row::copy(row?, &names))
+            rows.next().map_err(StoreError::from).transpose().map(|row| SqliteRow::copy(row?, &names))
         }))
     }
 
     /// The statement with its parameters bound; they are named `$1` and so on.
-    pub(super) fn prepared(self, connection: &Connection) -> Result<CachedStatement<'_>, StoreError> {
+    pub(super) fn prepared(self, connection: &SqliteConnection) -> Result<CachedStatement<'_>, StoreError> {
         let mut statement = connection.statement(self.text)?;
         for at in 1..=statement.parameter_count() {
             let number = statement.parameter_name(at).and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
@@ -118,7 +121,7 @@ impl<'q> Query<'q> {
     }
 }
 
-impl Row {
+impl SqliteRow {
     fn copy(row: &DriverRow<'_>, names: &Arc<[Box<str>]>) -> Result<Self, StoreError> {
         let values = (0..names.len()).map(|at| row.get(at)).collect::<Result<_, _>>()?;
         Ok(Self { names: names.clone(), values })
@@ -132,7 +135,7 @@ impl ExecuteResult {
 }
 
 /// The value of a column.
-pub(super) fn column<'r, T: FromColumn<'r>>(row: &'r Row, name: &str) -> Result<T, StoreError> {
+pub(super) fn column<'r, T: FromColumn<'r>>(row: &'r SqliteRow, name: &str) -> Result<T, StoreError> {
     let value = row.names.iter().position(|it| **it == *name).and_then(|at| row.values.get(at));
     let wrong = || StoreError::Corrupt(format!("the column {name} is missing or has a value of another type"));
     value.and_then(T::from_column).ok_or_else(wrong)

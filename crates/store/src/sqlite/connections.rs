@@ -187,7 +187,6 @@ impl ReadTransaction<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use crate::sqlite::{column, query};

@@ -16,12 +16,12 @@ pub struct InvalidDsn(pub(crate) String);
 #[derive(Clone, Debug)]
 pub struct SqliteDsn {
     path: PathBuf,
-    pub(super) mode: Mode,
+    pub(super) mode: OpenMode,
 }
 
 /// The `mode` of the address, as SQLite names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum OpenMode {
     /// `ro`: for reading only.
     Read,
     /// `rw`, the default: the file must exist.
@@ -34,13 +34,13 @@ impl SqliteDsn {
     /// Whether the file is opened for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.mode == Mode::Read
+        self.mode == OpenMode::Read
     }
 
     /// The same file, for reading only.
     #[must_use]
     pub fn for_reading(self) -> Self {
-        Self { mode: Mode::Read, ..self }
+        Self { mode: OpenMode::Read, ..self }
     }
 
     /// The file.
@@ -68,9 +68,9 @@ impl FromStr for SqliteDsn {
             }
         }
         let mode = match mode {
-            Some("ro") => Mode::Read,
-            Some("rwc") => Mode::Create,
-            None | Some("rw") => Mode::ReadWrite,
+            Some("ro") => OpenMode::Read,
+            Some("rwc") => OpenMode::Create,
+            None | Some("rw") => OpenMode::ReadWrite,
             Some(other) => return Err(InvalidDsn(format!("the mode \"{other}\" is not ro, rw or rwc"))),
         };
         if path.trim_matches('/').is_empty() || path.contains(":memory:") {
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn the_mode_and_the_file_are_read() {
         let dsn: SqliteDsn = "sqlite://data/flux-resourceset.db?mode=rwc".parse().unwrap();
-        assert_eq!((dsn.path(), dsn.mode), (Path::new("data/flux-resourceset.db"), Mode::Create));
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("data/flux-resourceset.db"), OpenMode::Create));
         let dsn: SqliteDsn = "sqlite:///var/lib/x.db?mode=ro".parse().unwrap();
-        assert_eq!((dsn.path(), dsn.mode), (Path::new("/var/lib/x.db"), Mode::Read));
-        assert_eq!("sqlite:x.db".parse::<SqliteDsn>().unwrap().mode, Mode::ReadWrite);
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("/var/lib/x.db"), OpenMode::Read));
+        assert_eq!("sqlite:x.db".parse::<SqliteDsn>().unwrap().mode, OpenMode::ReadWrite);
     }
 
     #[test]

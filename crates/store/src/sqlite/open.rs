@@ -12,7 +12,7 @@ use std::{
 use super::{
     Connection, SqliteStore, column,
     connections::{ReadConnections, WriteConnection, connect_read_only},
-    dsn::{Mode, SqliteDsn},
+    dsn::{OpenMode, SqliteDsn},
     log, query, schema,
 };
 use crate::StoreError;
@@ -25,17 +25,17 @@ impl SqliteStore {
     pub async fn open(dsn: &SqliteDsn) -> Result<Self, StoreError> {
         let path = dsn.path();
         let io = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
-        if dsn.mode == Mode::Create
+        if dsn.mode == OpenMode::Create
             && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
         {
             std::fs::create_dir_all(folder).map_err(io)?;
         }
         let fresh = match std::fs::metadata(path) {
-            Ok(file) if file.len() == 0 && dsn.mode != Mode::Create => {
+            Ok(file) if file.len() == 0 && dsn.mode != OpenMode::Create => {
                 return Err(StoreError::Unavailable(format!("{}: the file is empty", path.display())));
             }
             Ok(file) => file.len() == 0,
-            Err(_) if dsn.mode == Mode::Create => true,
+            Err(_) if dsn.mode == OpenMode::Create => true,
             Err(error) => return Err(io(error)),
         };
         if fresh {
@@ -44,8 +44,8 @@ impl SqliteStore {
             inspect(dsn).await?;
         }
         let writer = match dsn.mode {
-            Mode::Read => None,
-            Mode::ReadWrite | Mode::Create => Some(open_writer(path, fresh).await?),
+            OpenMode::Read => None,
+            OpenMode::ReadWrite | OpenMode::Create => Some(open_writer(path, fresh).await?),
         };
         let readers = ReadConnections::new(path, writer.is_some());
         let past_readers = ReadConnections::new(path, writer.is_some());
@@ -95,7 +95,7 @@ async fn inspect(dsn: &SqliteDsn) -> Result<(), StoreError> {
     }
     let current = schema::is_current(&mut connection).await?;
     connection.close()?;
-    if dsn.mode == Mode::Read && !current {
+    if dsn.mode == OpenMode::Read && !current {
         return Err(StoreError::Unavailable("its tables are missing or out of date, and this process may not write: start a server that opens the file with mode=rwc or rw".to_owned()));
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! The promise of a store, as one test suite that runs on every backend.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod archives;
 mod past;
@@ -267,7 +267,7 @@ async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     assert_eq!(store.load_at(Revision(6)).await.unwrap(), present);
     assert_eq!(store.changes_after(Revision(4), 10).await.unwrap().changes.len(), 2);
     let first = store.document_at(&kind, &Id::parse("n1").unwrap(), Revision(5)).await.unwrap();
-    assert_eq!(first, Some((Revision(1), put("{}"))), "a document that nobody wrote since is still known");
+    assert_eq!(first, Some((Revision(1), put("{}"))), "a document that was not written since is still known");
     let all = ChangeLogQuery { limit: 100, ..ChangeLogQuery::default() };
     assert_eq!(store.change_log_entries(&all).await.unwrap().len(), 2);
     let digest = store.digest_at(Revision(2)).await.unwrap();

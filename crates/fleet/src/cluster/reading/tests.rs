@@ -1,5 +1,4 @@
 //! One pass says what reading each field by itself says, or nothing.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     collections::BTreeMap,
