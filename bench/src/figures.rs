@@ -49,7 +49,7 @@ pub(crate) fn grouped(number: f64) -> String {
     text
 }
 
-/// Times that were taken, in order.
+/// Measured times, sorted.
 pub(crate) struct Times(Vec<Duration>);
 
 impl Times {

@@ -68,7 +68,7 @@ fn environment(number: usize) -> &'static str {
     ENVIRONMENTS[number / REGIONS.len() % ENVIRONMENTS.len()]
 }
 
-/// The first cluster that has a component as the catalogue says, with the catalogue's tag.
+/// The first cluster that has a component without overrides, with the catalogue's tag.
 pub(crate) fn first_with(component: usize) -> usize {
     let plain = json!({"id": component_id(component), "enabled": true});
     let has =

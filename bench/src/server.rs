@@ -44,10 +44,10 @@ impl Server {
         let address = free_address();
         let log = folder.join("server.log");
         let server = machine::server();
-        let words = [under, &[&server]].concat();
-        let mut command = machine.command(core, "KILL", words[0]);
+        let command_line = [under, &[&server]].concat();
+        let mut command = machine.command(core, "KILL", command_line[0]);
         command
-            .args(&words[1..])
+            .args(&command_line[1..])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("AUTH_TOKEN", READ)

@@ -42,9 +42,9 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     let file = folder.path().join("fleet.db");
     fs::copy(fleet.folder.join("fleet.db"), &file).unwrap();
     let store = open(&file).await;
-    let picture = store.load().await.unwrap();
-    let mut head = picture.point;
-    let clusters: Vec<_> = picture.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
+    let stored = store.load().await.unwrap();
+    let mut head = stored.point;
+    let clusters: Vec<_> = stored.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
     let bytes = clusters[0].body.text().len();
     let bare = writes::bare(&folder.path().join("bare.db"));
 

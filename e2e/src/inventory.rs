@@ -10,7 +10,7 @@ use crate::kubectl::Kubectl;
 const KINDS: &str = "namespaces,clusterrolebindings,configmaps,networkpolicies,deployments,\
                      helmreleases,helmcharts,helmrepositories,kustomizations.kustomize.toolkit.fluxcd.io,ocirepositories";
 
-/// Objects by kind, namespace and name, each with the uid that tells it from its successor.
+/// Objects by kind, namespace and name, each with its uid, which differs after a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inventory(BTreeMap<(String, String, String), String>);
 

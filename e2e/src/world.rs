@@ -211,9 +211,9 @@ impl World {
     /// Bootstraps a bare cluster, and waits until it has converged.
     pub(crate) fn first_boot(&mut self) {
         self.bootstrap();
-        self.until_there(&["namespace", "podinfo"]);
+        self.until_exists(&["namespace", "podinfo"]);
         self.log(&format!("ResourceSet platform-components: {}", self.set_condition("platform-components")));
-        self.until("the operator has installed Flux, as the FluxInstance says", |kubectl| {
+        self.until("the FluxInstance reports that Flux is installed", |kubectl| {
             is_ready(&kubectl.flux("fluxinstance", "flux"))
         });
         self.stack.start_controllers();
@@ -237,14 +237,14 @@ impl World {
     }
 
     /// Waits for an object.
-    pub(crate) fn until_there(&mut self, arguments: &[&str]) {
-        let what = format!("{} is there", arguments.join(" "));
+    pub(crate) fn until_exists(&mut self, arguments: &[&str]) {
+        let what = format!("{} exists", arguments.join(" "));
         self.until(&what, |kubectl| !kubectl.get(arguments).is_null());
     }
 
     /// Waits until an object does not exist any more.
-    pub(crate) fn until_gone(&mut self, arguments: &[&str]) {
-        let what = format!("{} is gone", arguments.join(" "));
+    pub(crate) fn until_deleted(&mut self, arguments: &[&str]) {
+        let what = format!("{} is deleted", arguments.join(" "));
         self.until(&what, |kubectl| kubectl.get(arguments).is_null());
     }
 
@@ -308,10 +308,11 @@ impl World {
 
     /// How often the operator has reported a message about a ResourceSet, by its events. Kubernetes drops some events of an object
     /// that has many.
-    pub(crate) fn count_events(&self, set: &str, words: &str) -> u64 {
+    pub(crate) fn count_events(&self, set: &str, message: &str) -> u64 {
         let of_set = format!("--field-selector=involvedObject.kind=ResourceSet,involvedObject.name={set}");
         let events = self.kubectl().list(&["-n", "flux-system", "events", &of_set]);
-        let matching = events.iter().filter(|event| event["message"].as_str().is_some_and(|text| text.contains(words)));
+        let matching =
+            events.iter().filter(|event| event["message"].as_str().is_some_and(|text| text.contains(message)));
         matching.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
     }
 

@@ -90,7 +90,7 @@ fn an_answer_that_is_shorter_than_an_earlier_one_is_reported() {
         answer(200, if turn == 40 { "short" } else { "as long as ever" })
     });
     let load = Load::start(vec![address], vec!["/".into()], "token", 200);
-    eventually("it was asked often", &mut || load.so_far().ok > 60);
+    eventually("60 requests are answered", &mut || load.so_far().ok > 60);
     let report = load.finish();
     assert_eq!(report.shorter.len(), 1, "{report:?}");
     assert!(report.shorter[0].ends_with(": 5 bytes, after 15"), "{report:?}");

@@ -10,7 +10,7 @@ use std::{
 
 use harness::{LONG, Proxy};
 
-/// A server that returns what it gets, with a mark of its own in front.
+/// A server that returns the data it receives, after a mark of its own.
 fn echo(mark: u8) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -45,7 +45,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     stream.read(&mut [0]).map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |length| length == 0)
 }
 
-/// There is no answer, and no end either.
+/// Whether there is neither an answer nor an end.
 fn is_silent(stream: &mut TcpStream) -> bool {
     stream.write_all(b"anyone?").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -55,7 +55,7 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn bytes_pass_and_so_does_the_end() {
+fn data_and_the_end_are_forwarded() {
     let proxy = Proxy::to(echo(b'a'));
     let mut stream = connect(&proxy);
     assert_eq!(exchange(&mut stream, "hello"), "ahello");
@@ -80,7 +80,7 @@ fn a_cut_is_silent_until_it_is_healed() {
 }
 
 #[test]
-fn a_cut_may_stay_silent_for_the_connections_it_met() {
+fn a_cut_may_stay_silent_for_the_connections_that_it_affected() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
     exchange(&mut old, "hello");
@@ -106,7 +106,7 @@ fn the_end_of_a_connection_is_dropped_during_a_cut() {
 }
 
 #[test]
-fn what_is_refused_is_closed_at_once() {
+fn a_refused_connection_is_closed_at_once() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
     exchange(&mut old, "hello");

@@ -40,7 +40,7 @@ fn sql(file: &Path, statement: &str) {
 }
 
 #[tokio::test]
-async fn a_log_outlives_its_process_and_its_folder_is_made() {
+async fn a_log_outlives_its_process_and_its_folder_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("deep/er/log.db");
     let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_change_that_fails_leaves_nothing() {
     let store = SqliteStore::open(&dsn(&folder.path().join("log.db"), "rwc")).await.unwrap();
     append(&store, "a").await.unwrap();
     let ids: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
-    // One document twice, at the end: everything before it was taken.
+    // One document twice, at the end: all writes before it were executed.
     let mut twice: Vec<_> = ids.iter().map(String::as_str).collect();
     twice.push("n0");
     assert!(matches!(append_all(&store, &twice).await, Err(AppendError::Store(_))));

@@ -52,7 +52,7 @@ fn artifacts(world: &mut World) {
 
     world.log("the cluster is as it was before");
     world.put("cluster", &before);
-    world.until_gone(&["namespace", "settings"]);
+    world.until_deleted(&["namespace", "settings"]);
     world.until("the agent is as it was", |kubectl| {
         agent(kubectl)["version"] == "1.0.0" && agent(kubectl)["build"] == "v1.0.0"
     });
@@ -80,7 +80,7 @@ fn registry_chart(world: &mut World) {
     world.until("the cluster's own tag wins", |kubectl| chart(kubectl).0 == "1.2.0");
     world.until("the release is ready", |kubectl| is_ready(&kubectl.flux("helmrelease", "platform-boxed")));
     world.put("cluster", &before);
-    world.until_gone(&["-n", "flux-system", "helmrelease", "platform-boxed"]);
+    world.until_deleted(&["-n", "flux-system", "helmrelease", "platform-boxed"]);
     world.kubectl().run(&["delete", "namespace", "boxed"]);
     world.cli(&["component", "delete", "boxed", "--yes"]);
 }

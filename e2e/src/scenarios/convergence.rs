@@ -34,7 +34,7 @@ pub(super) const SCENARIOS: [Scenario; 11] = [
 fn first_boot(world: &mut World) {
     world.first_boot();
     for name in ["platform-admins", "dev-readers"] {
-        world.until_there(&["clusterrolebinding", name]);
+        world.until_exists(&["clusterrolebinding", name]);
     }
     let namespace = world.kubectl().get(&["namespace", "podinfo"]);
     assert_eq!(namespace["metadata"]["labels"]["app"], "podinfo");
@@ -116,7 +116,7 @@ fn drift(world: &mut World) {
     world.log("both are corrected at the next reconcile, every ten minutes; now one is requested");
     world.force("helmrelease", "platform-podinfo");
     world.force_sets();
-    world.until_there(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_exists(&["-n", "podinfo", "deployment", "podinfo"]);
     world.until("the namespace has its label again", |kubectl| {
         kubectl.get(&["namespace", "podinfo"])["metadata"]["labels"]["app"] == "podinfo"
     });
@@ -126,7 +126,7 @@ fn namespaces(world: &mut World) {
     world.change(&["namespace", "create", "team-a", "--cluster", CLUSTER, "--label", "team=a", "--label", "y=no"]);
     let keep = "fluxcd.controlplane.io/prune=disabled";
     world.change(&["namespace", "create", "team-b", "--cluster", CLUSTER, "--annotation", keep]);
-    world.until_there(&["namespace", "team-b"]);
+    world.until_exists(&["namespace", "team-b"]);
     world.until("namespace team-a has its labels", |kubectl| {
         let labels = &kubectl.get(&["namespace", "team-a"])["metadata"]["labels"];
         labels["team"] == "a" && labels["y"] == "no"
@@ -134,7 +134,7 @@ fn namespaces(world: &mut World) {
     for name in ["team-b", "team-a"] {
         world.change(&["namespace", "unassign", name, "--cluster", CLUSTER, "--yes"]);
     }
-    world.until_gone(&["namespace", "team-a"]);
+    world.until_deleted(&["namespace", "team-a"]);
     let kept = world.kubectl().get(&["namespace", "team-b"]);
     assert!(kept["metadata"]["deletionTimestamp"].is_null() && !kept.is_null(), "team-b is kept by its annotation");
     world.log("namespace team-b is kept by its annotation");
@@ -149,7 +149,7 @@ fn rolebindings(world: &mut World) {
     let create = ["rolebinding", "create", "team-access", "--role", "view", "--cluster", CLUSTER];
     world.change(&[&create[..], &subjects].concat());
     let binding = |kubectl: &Kubectl| kubectl.get(&["clusterrolebinding", "team-access"]);
-    world.until_there(&["clusterrolebinding", "team-access"]);
+    world.until_exists(&["clusterrolebinding", "team-access"]);
     let before = binding(world.kubectl());
     let group = "rbac.authorization.k8s.io";
     let expected = json!([
@@ -173,19 +173,19 @@ fn rolebindings(world: &mut World) {
     assert_eq!(after["subjects"], expected);
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"], "a role is changed by a new binding");
     world.change(&["rolebinding", "unassign", "team-access", "--cluster", CLUSTER, "--yes"]);
-    world.until_gone(&["clusterrolebinding", "team-access"]);
+    world.until_deleted(&["clusterrolebinding", "team-access"]);
     world.cli(&["rolebinding", "delete", "team-access", "--yes"]);
 }
 
 fn disabled(world: &mut World) {
     let set = |enabled: bool| json!({"platform_components": [{"id": "podinfo", "enabled": enabled}]});
     world.patch_cluster(&set(false));
-    world.until_gone(&["-n", "podinfo", "deployment", "podinfo"]);
-    world.until_gone(&["-n", "flux-system", "helmrelease", "platform-podinfo"]);
-    world.until_gone(&["-n", "flux-system", "helmchart", "charts-podinfo"]);
+    world.until_deleted(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_deleted(&["-n", "flux-system", "helmrelease", "platform-podinfo"]);
+    world.until_deleted(&["-n", "flux-system", "helmchart", "charts-podinfo"]);
     assert!(!world.kubectl().flux("helmrelease", "platform-traefik").is_null(), "only podinfo is deleted");
     world.patch_cluster(&set(true));
-    world.until_there(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_exists(&["-n", "podinfo", "deployment", "podinfo"]);
     world.until_converged();
 }
 
@@ -213,7 +213,7 @@ fn dependencies(world: &mut World) {
     world.put("cluster", &before);
     for name in CHAIN.iter().rev() {
         world.cli(&["component", "delete", name, "--yes"]);
-        world.until_gone(&["-n", "flux-system", "helmrelease", &format!("platform-{name}")]);
+        world.until_deleted(&["-n", "flux-system", "helmrelease", &format!("platform-{name}")]);
         world.log("a namespace that a release has made stays, and is removed here");
         world.kubectl().run(&["delete", "namespace", name]);
     }
@@ -237,7 +237,7 @@ fn many_namespaces(world: &mut World) {
     world.until("all 250 are there", |kubectl| count(kubectl) == 250);
     let changes: Value = serde_json::from_str(&world.cli(&["changes", "--limit", "1", "-o", "json"])).unwrap();
     world.change(&["changes", "revert", &changes[0]["revision"].to_string(), "--yes"]);
-    world.until("all 250 are gone", |kubectl| count(kubectl) == 0);
+    world.until("all 250 are deleted", |kubectl| count(kubectl) == 0);
 }
 
 fn added_type(world: &mut World) {
@@ -256,11 +256,11 @@ fn added_type(world: &mut World) {
     let rules = r#"ingress_rules=[{"from_namespace": "traefik", "port": 9898}]"#;
     let create = ["create", "network_policy", "allow-traefik", "--field", "target_namespace=podinfo", "--field", rules];
     world.change(&[&create[..], &["--cluster", CLUSTER]].concat());
-    world.until_there(&["-n", "podinfo", "networkpolicy", "allow-traefik"]);
+    world.until_exists(&["-n", "podinfo", "networkpolicy", "allow-traefik"]);
     let policy = world.kubectl().get(&["-n", "podinfo", "networkpolicy", "allow-traefik"]);
     assert_eq!(policy["spec"]["ingress"][0]["ports"][0]["port"], 9898);
     world.change(&["unassign", "network_policy", "allow-traefik", "--cluster", CLUSTER, "--yes"]);
-    world.until_gone(&["-n", "podinfo", "networkpolicy", "allow-traefik"]);
+    world.until_deleted(&["-n", "podinfo", "networkpolicy", "allow-traefik"]);
     world.change(&["delete", "network_policy", "allow-traefik", "--yes"]);
 
     world.log("the type is removed again, and the cluster has no list of it");

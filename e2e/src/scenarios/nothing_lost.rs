@@ -191,14 +191,14 @@ fn identity_recreated(world: &mut World) {
 fn bare_empty_list(world: &mut World) {
     compared::install(world, UNGUARDED, compared::Guard::None);
     let unguarded = ["-n", "flux-system", "configmap", "unguarded-podinfo"];
-    world.until_there(&unguarded);
+    world.until_exists(&unguarded);
     without_losses(world, |world| {
         let server = world.replace_api(Answers::Always(StatusCode::OK, br#"{"inputs":[]}"#.to_vec()));
         world.until("every ResourceSet reports that it got no record", |kubectl| {
             TYPES.iter().all(|name| condition(&kubectl.flux("resourceset", name), "Ready").contains(compared::REFUSAL))
         });
         world.log("a ResourceSet without a guard, for comparison:");
-        world.until_gone(&unguarded);
+        world.until_deleted(&unguarded);
         endure(world);
         until_providers_report(world, READY);
         drop(server);

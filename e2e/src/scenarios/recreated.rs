@@ -34,7 +34,7 @@ fn providers_recreated(world: &mut World) {
     compared::install(world, GUARDED, Guard::Alone);
     compared::install(world, UNGUARDED, Guard::None);
     for name in [GUARDED, UNGUARDED] {
-        world.until_there(&["-n", "flux-system", "configmap", &format!("{name}-podinfo")]);
+        world.until_exists(&["-n", "flux-system", "configmap", &format!("{name}-podinfo")]);
     }
     let (mut recreated, mut lost, mut refusals) = (0, 0, 0);
     let mut unguarded = uid(world);

@@ -56,17 +56,17 @@ fn decommission(world: &mut World) {
     let before = world.inventory();
     world.log(&format!("before  {}", before.text()));
     world.change(&["cluster", "delete", CLUSTER, "--yes"]);
-    world.until_gone(&["-n", "podinfo", "deployment", "podinfo"]);
-    world.until_gone(&["-n", "flux-system", "helmrelease", "platform-podinfo"]);
-    world.until_gone(&["-n", "agent", "configmap", "agent"]);
-    world.until_gone(&["clusterrolebinding", "platform-admins"]);
-    world.until_gone(&["namespace", "podinfo"]);
+    world.until_deleted(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_deleted(&["-n", "flux-system", "helmrelease", "platform-podinfo"]);
+    world.until_deleted(&["-n", "agent", "configmap", "agent"]);
+    world.until_deleted(&["clusterrolebinding", "platform-admins"]);
+    world.until_deleted(&["namespace", "podinfo"]);
     world.until("nothing is left of what came from the API", |kubectl| Inventory::read(kubectl).len() == 0);
     for name in TYPES {
         world.log(&format!("ResourceSet {name}: {}", world.set_condition(name)));
     }
     world.change(&["cluster", "restore", CLUSTER, "--yes"]);
-    world.until_there(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_exists(&["-n", "podinfo", "deployment", "podinfo"]);
     world.until_converged();
 }
 

@@ -60,8 +60,8 @@ fn with_kustomization(first: &mut World) {
         world.kubectl().apply(&object.to_string());
     }
     world.log("identity, token, source and Kustomization are applied");
-    world.until_there(&["namespace", "podinfo"]);
-    world.until_there(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.until_exists(&["namespace", "podinfo"]);
+    world.until_exists(&["-n", "podinfo", "deployment", "podinfo"]);
     world.until_converged();
     let before = world.inventory();
     world.log(&format!("before  {}", before.text()));

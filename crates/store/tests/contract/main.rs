@@ -32,7 +32,7 @@ fn origin() -> Origin {
     Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None }
 }
 
-/// Where a log ends.
+/// The head of a log.
 async fn head(store: &dyn Store) -> Point {
     store.bounds().await.unwrap().head
 }
@@ -89,7 +89,7 @@ async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     assert_eq!(store.load().await.unwrap().documents, documents);
 }
 
-async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
+async fn a_change_is_appended_only_directly_after_the_head(store: Arc<dyn Store>) {
     append(&*store, &[("a", put("{}"))]).await;
     let here = head(&*store).await;
     let at = |revision| Point { revision: Revision(revision), ..here };
@@ -135,7 +135,7 @@ async fn a_reader_ahead_of_the_log_gets_the_head(store: Arc<dyn Store>) {
 }
 
 /// 64 writers, each of which must get 8 changes into the log, whatever the others do.
-async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
+async fn concurrent_appenders_lose_and_duplicate_nothing(store: Arc<dyn Store>) {
     let (writers, each) = (64_u64, 8_u64);
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
@@ -246,7 +246,7 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
     assert_eq!(
         revisions(ChangeLogQuery { actor: with_nul, ..all.clone() }).await,
         [0_u64; 0],
-        "no text of a database has one"
+        "no stored text has a NUL"
     );
     let (since, until) = (Timestamp::from_second(120).ok(), Timestamp::from_second(240).ok());
     assert_eq!(revisions(ChangeLogQuery { since, until, ..all.clone() }).await, [3, 2]);
@@ -254,7 +254,7 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
     assert_eq!(entry.writes, [("namespace".into(), Id::parse("even").unwrap(), "put".to_owned())]);
 }
 
-async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
+async fn pruning_removes_the_past_and_never_the_present(store: Arc<dyn Store>) {
     let kind = "namespace".into();
     let mut changes = Vec::new();
     for (at, op) in (1..).zip([put("1"), put("2"), Op::Remove, put("4"), put("5"), put("6")]) {
@@ -271,15 +271,19 @@ async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     let all = ChangeLogQuery { limit: 100, ..ChangeLogQuery::default() };
     assert_eq!(store.change_log_entries(&all).await.unwrap().len(), 2);
     let digest = store.digest_at(Revision(2)).await.unwrap();
-    assert_eq!(digest, Some(changes[1].digest), "what is forgotten can still be stored from another history");
+    assert_eq!(
+        digest,
+        Some(changes[1].digest),
+        "a pruned revision can still be distinguished from one of another history"
+    );
     assert_eq!(store.digest_at(Revision(6)).await.unwrap(), Some(present.point.digest));
     assert_eq!(store.digest_at(Revision(7)).await.unwrap(), None);
-    for gone in [
+    for pruned in [
         store.load_at(Revision(3)).await.map(drop),
         store.changes_after(Revision(3), 10).await.map(drop),
         store.document_at(&kind, &Id::parse("a").unwrap(), Revision(3)).await.map(drop),
     ] {
-        assert!(matches!(gone, Err(StoreError::Pruned { horizon: Revision(4) })), "{gone:?}");
+        assert!(matches!(pruned, Err(StoreError::Pruned { horizon: Revision(4) })), "{pruned:?}");
     }
     store.prune(Revision(2)).await.unwrap();
     store.prune(Revision(99)).await.unwrap();
@@ -299,8 +303,8 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     assert_eq!(batch.changes[0].writes.len(), 10_000);
 }
 
-/// However many statements a store needs for it.
-async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>) {
+/// However many statements the store needs.
+async fn a_change_of_any_size_is_appended_completely_or_not_at_all(store: Arc<dyn Store>) {
     let mut ids = Vec::new();
     for size in [0, 1, 2, 24, 25, 26, 50, 76] {
         ids.extend((0..size).map(|at| format!("n{size}-{at}")));
@@ -320,7 +324,7 @@ async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>
     assert_eq!(store.load().await.unwrap().documents, []);
 }
 
-async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
+async fn several_changes_are_appended_all_or_none(store: Arc<dyn Store>) {
     append(&*store, &[("a", put("0"))]).await;
     // With few writes and with many, with one that writes nothing and with documents that are written again.
     let many: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
@@ -343,7 +347,7 @@ async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
         assert!(matches!(late, Err(AppendError::Conflict { head }) if head == here), "{late:?}");
         let gap = store.append_all(&[changes[0].clone(), changes[2].clone()]).await;
         assert!(gap.is_err(), "they do not follow on one another: {gap:?}");
-        assert_eq!(store.load().await.unwrap(), before, "nothing of it stays");
+        assert_eq!(store.load().await.unwrap(), before, "a refused group leaves nothing");
         store.append_all(&changes).await.unwrap();
         let batch = store.changes_after(here.revision, 10).await.unwrap();
         assert_eq!((batch.head, batch.changes), (end, changes));
@@ -352,7 +356,7 @@ async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
     assert_eq!(fleet.documents.len(), 2 + 60);
     assert!(fleet.documents.contains(&document("a", 3, State::Live, "2")));
     store.append_all(&[]).await.unwrap();
-    assert_eq!(head(&*store).await, fleet.point, "no change is no change");
+    assert_eq!(head(&*store).await, fleet.point, "an empty group changes nothing");
 }
 
 macro_rules! promises {
@@ -396,22 +400,22 @@ macro_rules! promises {
 promises!(
     a_new_log_is_empty,
     a_change_comes_back_as_it_was_appended,
-    a_change_is_taken_only_directly_after_the_head,
+    a_change_is_appended_only_directly_after_the_head,
     writes_put_retire_and_remove,
     changes_are_read_in_order_and_limited,
     a_reader_ahead_of_the_log_gets_the_head,
-    concurrent_appenders_lose_and_double_nothing,
+    concurrent_appenders_lose_and_duplicate_nothing,
     waiting_for_an_append_ends_without_one,
     the_documents_are_the_sum_of_the_log,
     a_change_holds_ten_thousand_writes,
-    a_change_of_any_size_is_taken_whole_or_not_at_all,
-    several_changes_are_taken_all_or_none,
+    a_change_of_any_size_is_appended_completely_or_not_at_all,
+    several_changes_are_appended_all_or_none,
     the_past_can_be_read,
     documents_of_some_kinds_are_read_without_the_others,
     the_writes_of_a_change_come_a_few_at_a_time_with_what_was_before,
     an_entry_names_the_first_documents_and_counts_all,
     the_audit_trail_is_filtered_and_paged,
-    pruning_forgets_the_past_and_never_the_present,
+    pruning_removes_the_past_and_never_the_present,
     a_log_is_moved_completely,
     a_log_is_replaced_only_on_request,
     no_damage_to_a_file_goes_unnoticed,
