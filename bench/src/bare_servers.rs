@@ -1,6 +1,6 @@
-//! Servers that do less than ours, to show what one writer can come to: one that commits a row for every request, one that
-//! appends a change to our log, and one that thinks the change through before that, on a picture that nobody else sees. Each
-//! is one thread with one connection, knows no header but one, and hands nothing to anybody.
+//! Servers that do less than ours, to show the limits of a single writer: one that commits a row for every request, one that
+//! appends a change to our change log, and one that reviews the change first, on a snapshot of its own. Each is one thread with
+//! one connection, and reads only one header.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -12,13 +12,13 @@ use std::{
 
 use fleet::{AllowedRemovals, Draft, Snapshot};
 use model::{Id, Patch, Registry, ResourceType};
-use store::{Picture, SqliteStore, Store as _};
+use store::{SqliteStore, Store as _, StoredFleet};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{http::Connection, store_alone, writes};
+use crate::{http::HttpConnection, store_alone, writes};
 
-/// For every request commits a row of so many bytes.
-pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
+/// Commits a row of so many bytes for every request.
+pub(crate) fn committer(folder: &Path, bytes: usize) -> HttpConnection {
     let sqlite = writes::bare(&folder.join("committer.db"));
     let answer = "x".repeat(bytes);
     serve(move |_, _| {
@@ -27,8 +27,8 @@ pub(crate) fn committer(folder: &Path, bytes: usize) -> Connection {
     })
 }
 
-/// For every request appends a change that writes the cluster as it is.
-pub(crate) fn appender(database: &Path) -> Connection {
+/// Appends a change for every request, which writes the cluster unchanged.
+pub(crate) fn appender(database: &Path) -> HttpConnection {
     let (runtime, store, fleet) = open(database);
     let mut head = *fleet.point();
     serve(move |id, _| {
@@ -40,8 +40,8 @@ pub(crate) fn appender(database: &Path) -> Connection {
     })
 }
 
-/// For every request patches the cluster, reviews what comes of it, appends the change and goes on with the picture after it.
-pub(crate) fn thinker(database: &Path) -> Connection {
+/// Patches the cluster for every request: reviews and appends the change, and continues with the next snapshot.
+pub(crate) fn reviewer(database: &Path) -> HttpConnection {
     let (runtime, store, mut fleet) = open(database);
     serve(move |id, patch| {
         let clusters = fleet.registry().by_kind(ResourceType::CLUSTER).unwrap();
@@ -57,18 +57,18 @@ pub(crate) fn thinker(database: &Path) -> Connection {
 fn open(database: &Path) -> (Runtime, SqliteStore, Snapshot) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(store_alone::open(database));
-    let Picture { point, documents } = runtime.block_on(store.load()).unwrap();
+    let StoredFleet { point, documents } = runtime.block_on(store.load()).unwrap();
     let registry = Arc::new(Registry::built_in().unwrap());
     (runtime, store, Snapshot::load(registry, point, documents).unwrap())
 }
 
-/// Starts a server for one connection, with which it ends. It is told the id at the end of the path and the body of a request,
-/// and says the body of the answer.
-fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> Connection {
+/// Starts a server for one connection; it ends with it. `answer` gets the id at the end of the path and the body of a request,
+/// and returns the body of the answer.
+fn serve(answer: impl FnMut(&Id, &[u8]) -> String + Send + 'static) -> HttpConnection {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || serve_one(&listener.accept().unwrap().0, answer));
-    Connection::open(&address).unwrap()
+    HttpConnection::open(&address).unwrap()
 }
 
 fn serve_one(mut stream: &TcpStream, mut answer: impl FnMut(&Id, &[u8]) -> String) {
@@ -83,7 +83,7 @@ fn serve_one(mut stream: &TcpStream, mut answer: impl FnMut(&Id, &[u8]) -> Strin
     }
 }
 
-/// Reads the head of a request: the id at the end of its path, and how long its body is; nothing where there is no more request.
+/// Reads the head of a request: the id at the end of its path, and the length of its body; none after the last request.
 fn head(requests: &mut BufReader<&TcpStream>) -> Option<(Id, usize)> {
     let mut line = String::new();
     let mut next = || {
@@ -97,7 +97,7 @@ fn head(requests: &mut BufReader<&TcpStream>) -> Option<(Id, usize)> {
     loop {
         let line = next()?;
         match line.split_once(": ") {
-            Some(("Content-Length", said)) => length = said.parse().unwrap(),
+            Some(("Content-Length", value)) => length = value.parse().unwrap(),
             None if line.is_empty() => return Some((id, length)),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What clusters refer to: 60 components, 40 namespaces and 25 role bindings, the same for fleets of every size.
+//! The definitions that clusters refer to: 60 components, 40 namespaces and 25 role bindings, the same for fleets of every size.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(crate) const COMPONENTS: usize = 60;
 pub(crate) const NAMESPACES: usize = 40;
 pub(crate) const ROLEBINDINGS: usize = 25;
 
-/// The component that others depend on, so every cluster has it.
+/// The component that others depend on; every cluster has it.
 pub(crate) const BASE: usize = 0;
 
 const PRODUCTS: [(&str, &str); 20] = [
@@ -66,12 +66,12 @@ pub(crate) fn components(style: Style) -> Vec<Value> {
     (0..COMPONENTS).map(component).collect()
 }
 
-/// What many components of a fleet full of problems depend on, and no cluster has.
+/// A component that no cluster has; in a troubled fleet, many others depend on it.
 const NOWHERE: &str = "cluster-baseline";
 
 const REGISTRY: &str = "oci://registry.example.com/platform-components";
 
-/// A component from an artifact, whatever it was; three of five depend on what no cluster has.
+/// Turns a component into one from an artifact; three of five depend on a component that no cluster has.
 fn troubled_component(number: usize) -> Value {
     let mut component = component(number);
     component["oci_url"] = REGISTRY.into();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::{
     figures::grouped,
     fleet::TYPES,
-    polls::{Polls, Row, Side},
+    polls::{PollResults, PollRow, ServerFigures},
     wrk::Manner,
 };
 
@@ -58,7 +58,7 @@ const MANNERS: [(bool, bool, &str); 4] = [
 ];
 
 /// Draws the figures.
-pub(crate) fn draw(polls: &Polls) -> String {
+pub(crate) fn draw(polls: &PollResults) -> String {
     let groups = MANNERS.map(|(kept, gzip, name)| {
         let row = |kind| polls.row(polls.plan.main, Manner { kind, kept, gzip, paused: false });
         (name, TYPES.iter().filter_map(|kind| row(kind)).collect::<Vec<_>>())
@@ -67,7 +67,7 @@ pub(crate) fn draw(polls: &Polls) -> String {
     let height = TOP + groups.len() as f64 * HEAD + rows as f64 * ROW + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <title>Polls per second on one core, beside nginx</title>\n<style>{STYLE}</style>\n\
+         <title>Polls per second on one core, compared with nginx</title>\n<style>{STYLE}</style>\n\
          <rect class=\"paper\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n",
         WIDTH - 1.0,
         height - 1.0
@@ -78,8 +78,8 @@ pub(crate) fn draw(polls: &Polls) -> String {
     bars(&mut out, &groups);
     text(&mut out, PANEL, 34.0, "title", "By the size of the fleet");
     text(&mut out, PANEL, 54.0, "quiet", "kept-alive, from the smallest fleet to the largest");
-    for (place, kind) in TYPES.iter().enumerate() {
-        panel(&mut out, polls, kind, TOP + 30.0 + place as f64 * (PANEL_HEIGHT + 52.0));
+    for (index, kind) in TYPES.iter().enumerate() {
+        panel(&mut out, polls, kind, TOP + 30.0 + index as f64 * (PANEL_HEIGHT + 52.0));
     }
     out.push_str("</svg>\n");
     out
@@ -94,7 +94,7 @@ fn legend(out: &mut String) {
     }
 }
 
-fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
+fn bars(out: &mut String, groups: &[(&str, Vec<&PollRow>)]) {
     let rates = groups.iter().flat_map(|(_, rows)| rows).flat_map(|row| [&row.ours, &row.nginx]);
     let most = rates.map(rate).fold(1.0, f64::max);
     let mut y = TOP;
@@ -108,8 +108,8 @@ fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
                 let length = rate(side) / most * LONGEST;
                 rectangle(out, class, BARS, y + down, length);
                 let ratio = if class == "ours" { format!(" ({:.2} x)", row.ratio().median) } else { String::new() };
-                let told = format!("{}{ratio}", grouped(rate(side)));
-                text(out, BARS + length + 6.0, y + down + 10.0, "quiet", &told);
+                let label = format!("{}{ratio}", grouped(rate(side)));
+                text(out, BARS + length + 6.0, y + down + 10.0, "quiet", &label);
             }
             y += ROW;
         }
@@ -117,39 +117,39 @@ fn bars(out: &mut String, groups: &[(&str, Vec<&Row>)]) {
 }
 
 /// One type: lines over sizes, each ten times the one before.
-fn panel(out: &mut String, polls: &Polls, kind: &'static str, top: f64) {
+fn panel(out: &mut String, polls: &PollResults, kind: &'static str, top: f64) {
     let manner = Manner { kind, kept: true, gzip: false, paused: false };
     let rows: Vec<_> = polls.plan.sizes.iter().filter_map(|size| polls.row(*size, manner)).collect();
     let most = rows.iter().flat_map(|row| [rate(&row.ours), rate(&row.nginx)]).fold(1.0, f64::max);
-    let x = |place: usize| PANEL + 20.0 + place as f64 * (PANEL_WIDTH - 60.0) / (rows.len() - 1).max(1) as f64;
+    let x = |index: usize| PANEL + 20.0 + index as f64 * (PANEL_WIDTH - 60.0) / (rows.len() - 1).max(1) as f64;
     let y = |rate: f64| top + PANEL_HEIGHT - rate / most * (PANEL_HEIGHT - 14.0);
     let floor = top + PANEL_HEIGHT;
     text(out, PANEL, top - 6.0, "head", kind);
     writeln!(out, "<line class=\"grid\" x1=\"{PANEL}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", PANEL + PANEL_WIDTH)
         .unwrap();
-    for (place, row) in rows.iter().enumerate() {
-        text(out, x(place), floor + 16.0, "quiet middle", &grouped(row.size as f64));
+    for (index, row) in rows.iter().enumerate() {
+        text(out, x(index), floor + 16.0, "quiet middle", &grouped(row.size as f64));
     }
-    for (class, side) in [("nginx", nginx as fn(&Row) -> &Side), ("ours", ours)] {
-        let point = |(place, row): (usize, &&Row)| format!("{:.1},{:.1}", x(place), y(rate(side(row))));
+    for (class, side) in [("nginx", nginx as fn(&PollRow) -> &ServerFigures), ("ours", ours)] {
+        let point = |(index, row): (usize, &&PollRow)| format!("{:.1},{:.1}", x(index), y(rate(side(row))));
         let points: Vec<_> = rows.iter().enumerate().map(point).collect();
         writeln!(out, "<polyline class=\"line {class}\" points=\"{}\"/>", points.join(" ")).unwrap();
-        if let Some((place, row)) = rows.iter().enumerate().next_back() {
+        if let Some((index, row)) = rows.iter().enumerate().next_back() {
             let rate = rate(side(row));
-            text(out, x(place) + 8.0, y(rate) + 4.0, "quiet", &grouped(rate));
+            text(out, x(index) + 8.0, y(rate) + 4.0, "quiet", &grouped(rate));
         }
     }
 }
 
-fn ours(row: &Row) -> &Side {
+fn ours(row: &PollRow) -> &ServerFigures {
     &row.ours
 }
 
-fn nginx(row: &Row) -> &Side {
+fn nginx(row: &PollRow) -> &ServerFigures {
     &row.nginx
 }
 
-fn rate(side: &Side) -> f64 {
+fn rate(side: &ServerFigures) -> f64 {
     side.per_second.median
 }
 

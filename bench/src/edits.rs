@@ -12,11 +12,11 @@ use crate::{
     fleet::{TYPES, cluster_dns, first_with, poll},
     machine::Core,
     report::Section,
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
-/// One on which nothing else depends.
+/// A component on which no other depends.
 const COMPONENT: usize = 7;
 
 /// Times are in milliseconds from the moment in which the change was sent.
@@ -30,7 +30,7 @@ struct Edits {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    rows::of(bench, bench.fleets.iter().filter(|fleet| fleet.size >= bench.plan.main), measure)
+    rows::measure_all(bench, bench.fleets.iter().filter(|fleet| fleet.size >= bench.plan.main), measure)
 }
 
 fn measure(bench: &Bench, fleet: &Seeded) -> Edits {
@@ -63,7 +63,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Edits {
     Edits { size: fleet.size, reached, acknowledged: Spread::new(acknowledged), seen: Spread::new(seen), polls }
 }
 
-impl Row for Edits {
+impl TableRow for Edits {
     const TITLE: &'static str = "A change of a component of the catalogue (ms; median, and from the least to the most)";
 
     fn size(&self) -> usize {
@@ -77,8 +77,8 @@ impl Row for Edits {
     }
 
     fn line(&self) -> String {
-        let told = |spread: &Spread| format!("{:.2} ({:.2}-{:.2})", spread.median, spread.min, spread.max);
-        let (acknowledged, seen) = (told(&self.acknowledged), told(&self.seen));
+        let cell = |spread: &Spread| format!("{:.2} ({:.2}-{:.2})", spread.median, spread.min, spread.max);
+        let (acknowledged, seen) = (cell(&self.acknowledged), cell(&self.seen));
         format!("{:>8} {:>8} {acknowledged:>30} {seen:>30} {:>12}", self.size, self.reached, self.polls)
     }
 

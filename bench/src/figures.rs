@@ -41,8 +41,8 @@ pub(crate) fn rounded(figure: f64) -> f64 {
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -61,16 +61,16 @@ impl Times {
     }
 
     /// The time in milliseconds that so many of a thousand stay below.
-    pub(crate) fn of_a_thousand(&self, share: usize) -> f64 {
+    pub(crate) fn permille(&self, share: usize) -> f64 {
         milliseconds(self.0[(self.0.len() * share / 1_000).min(self.0.len() - 1)])
     }
 
     pub(crate) fn median(&self) -> f64 {
-        self.of_a_thousand(500)
+        self.permille(500)
     }
 
     pub(crate) fn p99(&self) -> f64 {
-        self.of_a_thousand(990)
+        self.permille(990)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Fleets to measure: 20 components, 15 namespaces and 8 role bindings for each cluster, and patches for 5 of the
-//! components. A cluster is drawn by its number alone, so a larger fleet has all the clusters of a smaller one, and two
-//! runs have the same. The same fleet comes clean, with references as the seed writes them, or full of problems.
+//! The measured fleets: 20 components, 15 namespaces and 8 role bindings for each cluster, and patches for 5 of the
+//! components. A cluster follows from its number alone, so a larger fleet has all the clusters of a smaller one, and two
+//! runs have the same. Each fleet exists in three styles: clean, with references as the seed writes them, and full of problems.
 
 use std::{
     fs::File,
@@ -25,11 +25,11 @@ const REGIONS: [&str; 6] = ["eu-west", "eu-central", "us-east", "us-west", "ap-s
 const ENVIRONMENTS: [&str; 4] = ["dev", "qa", "uat", "prod"];
 const LOG_LEVELS: [&str; 3] = ["debug", "info", "warn"];
 
-/// What the documents of a fleet are like.
+/// The style of a fleet's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Clean,
-    /// Its references say what they do not override: `"enabled": true, "oci_tag": null, "component_path": null`.
+    /// References repeat what they do not override: `"enabled": true, "oci_tag": null, "component_path": null`.
     SeedWritten,
     /// As an import may bring it: artifacts patched with the paths of Helm values, and dependencies that are not enabled. About
     /// 27 problems a cluster.
@@ -68,7 +68,7 @@ fn environment(number: usize) -> &'static str {
     ENVIRONMENTS[number / REGIONS.len() % ENVIRONMENTS.len()]
 }
 
-/// The first cluster that has a component as the catalogue says, with the catalogue's tag.
+/// The first cluster that has a component without overrides, with the catalogue's tag.
 pub(crate) fn first_with(component: usize) -> usize {
     let plain = json!({"id": component_id(component), "enabled": true});
     let has =
@@ -87,7 +87,7 @@ pub(crate) fn write_seed(file: &Path, clusters: usize, style: Style) {
         let start = if plural == "platform_components" { '{' } else { ',' };
         write!(out, "{start}\"{plural}\":{}", Value::from(documents)).unwrap();
     }
-    // One by one: a large fleet is larger than what this program should hold while it measures.
+    // One by one: a large fleet would take more memory than this program should use during a measurement.
     for number in 0..clusters {
         let start = if number == 0 { ",\"clusters\":[" } else { "," };
         write!(out, "{start}{}", cluster(number, style)).unwrap();
@@ -97,20 +97,20 @@ pub(crate) fn write_seed(file: &Path, clusters: usize, style: Style) {
 }
 
 fn cluster(number: usize, style: Style) -> Value {
-    let mut chance = Chance::new(number as u64);
-    let mut components = chance.draw(COMPONENTS_OF_A_CLUSTER, COMPONENTS);
+    let mut random = SeededRandom::new(number as u64);
+    let mut components = random.draw(COMPONENTS_OF_A_CLUSTER, COMPONENTS);
     if !components.contains(&BASE) {
         components[0] = BASE;
     }
-    let references: Vec<_> = components.iter().map(|&component| reference(component, style, &mut chance)).collect();
+    let references: Vec<_> = components.iter().map(|&component| reference(component, style, &mut random)).collect();
     let ids = |numbers: Vec<usize>, id: fn(usize) -> String| -> Vec<Value> {
         numbers.into_iter().map(|number| json!({"id": id(number)})).collect()
     };
-    let namespaces = ids(chance.draw(NAMESPACES_OF_A_CLUSTER, NAMESPACES), namespace_id);
-    let rolebindings = ids(chance.draw(ROLEBINDINGS_OF_A_CLUSTER, ROLEBINDINGS), rolebinding_id);
+    let namespaces = ids(random.draw(NAMESPACES_OF_A_CLUSTER, NAMESPACES), namespace_id);
+    let rolebindings = ids(random.draw(ROLEBINDINGS_OF_A_CLUSTER, ROLEBINDINGS), rolebinding_id);
     let patches: Map<_, _> = components[..PATCHED_COMPONENTS]
         .iter()
-        .map(|&component| (component_id(component), patch(component, number, style, &mut chance)))
+        .map(|&component| (component_id(component), patch(component, number, style, &mut random)))
         .collect();
     json!({
         "id": cluster_id(number),
@@ -118,7 +118,7 @@ fn cluster(number: usize, style: Style) -> Value {
         "cluster_dns": cluster_dns(number),
         "environment": environment(number),
         "labels": {"region": REGIONS[number % REGIONS.len()], "wave": (number % 10).to_string()},
-        "node_count": 3 + chance.below(20),
+        "node_count": 3 + random.below(20),
         "vm_image": "ubuntu-24.04",
         "k0s_version": "v1.34.1+k0s.0",
         "platform_components": references,
@@ -128,42 +128,42 @@ fn cluster(number: usize, style: Style) -> Value {
     })
 }
 
-fn reference(component: usize, style: Style, chance: &mut Chance) -> Value {
+fn reference(component: usize, style: Style, random: &mut SeededRandom) -> Value {
     let mut reference = json!({"id": component_id(component), "enabled": true});
     if style == Style::SeedWritten {
         reference["oci_tag"] = Value::Null;
         reference["component_path"] = Value::Null;
     }
-    if chance.below(100) < OVERRIDES {
-        reference["oci_tag"] = format!("{}-hotfix.{}", catalogue::tag(component), chance.below(9)).into();
+    if random.below(100) < OVERRIDES {
+        reference["oci_tag"] = format!("{}-hotfix.{}", catalogue::tag(component), random.below(9)).into();
     }
     reference
 }
 
-fn patch(component: usize, cluster: usize, style: Style, chance: &mut Chance) -> Value {
-    let replicas = (1 + chance.below(5)).to_string();
+fn patch(component: usize, cluster: usize, style: Style, random: &mut SeededRandom) -> Value {
+    let replicas = (1 + random.below(5)).to_string();
     let host = format!("{}.apps.example.com", cluster_id(cluster));
     if style == Style::Troubled {
         json!({
             "replica.count": replicas,
-            "resources.requests.memory": format!("{}Mi", 64 << chance.below(5)),
+            "resources.requests.memory": format!("{}Mi", 64 << random.below(5)),
             "ingress.hosts[0].host": host,
         })
     } else if is_chart(component) {
         json!({
             "replicaCount": replicas,
-            "resources.requests.memory": format!("{}Mi", 64 << chance.below(5)),
+            "resources.requests.memory": format!("{}Mi", 64 << random.below(5)),
             "ingress.hosts[0].host": host,
         })
     } else {
-        json!({"REPLICAS": replicas, "LOG_LEVEL": LOG_LEVELS[chance.below(LOG_LEVELS.len())], "DOMAIN": host})
+        json!({"REPLICAS": replicas, "LOG_LEVEL": LOG_LEVELS[random.below(LOG_LEVELS.len())], "DOMAIN": host})
     }
 }
 
-/// Chance that is the same every time.
-pub(crate) struct Chance(u64);
+/// Random numbers that are the same every time.
+pub(crate) struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -184,9 +184,9 @@ impl Chance {
     /// So many different numbers below a bound.
     fn draw(&mut self, count: usize, bound: usize) -> Vec<usize> {
         let mut numbers: Vec<_> = (0..bound).collect();
-        for place in 0..count {
-            let other = place + self.below(bound - place);
-            numbers.swap(place, other);
+        for index in 0..count {
+            let other = index + self.below(bound - index);
+            numbers.swap(index, other);
         }
         numbers.truncate(count);
         numbers

@@ -1,6 +1,6 @@
-//! Fleets that are not clean, beside one that is: with references as the seed writes them, and full of problems. What a
-//! document says beside what is served, and what is wrong with it, must cost next to nothing. All three are measured in one
-//! run and in turns, and each figure stands beside that of the clean fleet.
+//! Fleets that are not clean, compared with one that is: with references as the seed writes them, and full of problems.
+//! Redundant fields of documents, and problems in them, must cost next to nothing. All three are measured in one run and in
+//! turns, and each figure is compared with that of the clean fleet.
 
 use std::{fmt::Write as _, fs, time::Instant};
 
@@ -12,14 +12,14 @@ use crate::{
     fleet::{Style, TYPES, cluster_dns, cluster_id},
     machine::Core,
     memory,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     seeded::Seeded,
     server::Server,
     writes::STRIDE,
-    wrk::{self, Manner, Order, Target},
+    wrk::{self, LoadTarget, Manner, PollOrder},
 };
 
-/// What every ratio to the clean fleet should be at least, the better way round.
+/// The least ratio to the clean fleet; more is better.
 const FLOOR: f64 = 0.9;
 
 /// RSS after load in MiB, by the size of the fleet.
@@ -28,7 +28,7 @@ const MOST_MEMORY: [(usize, f64); 3] = [(1_000, 32.0), (10_000, 96.0), (100_000,
 /// Milliseconds until the main fleet is ready.
 const MOST_START: f64 = 400.0;
 
-/// What a start and the changes of this section may log, in KiB.
+/// How much a start and the changes of this section may log, in KiB.
 const MOST_LOG: f64 = 64.0;
 
 /// The figures of one fleet.
@@ -38,9 +38,9 @@ struct Figures {
     ready_ms: Spread,
     patch_ms: Spread,
     polls_per_second: Spread,
-    /// Microseconds that the server computed for a poll: what others do to the machine is not in it.
+    /// Microseconds of processor time for a poll; other load on the machine does not change it.
     computed_us: Spread,
-    /// With pauses, so that nobody is full.
+    /// With pauses, so that no core is full.
     p99_ms: Spread,
     loaded_mib: f64,
     problems: u64,
@@ -69,8 +69,8 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
 
 /// The three fleets of one size, in the order of the styles.
 fn measure(bench: &Bench, fleets: [&Seeded; 3]) -> Vec<Figures> {
-    let ready = in_turns(bench.plan.repetitions, |_, place| {
-        let server = fleets[place].serve(&bench.machine, Core::Any);
+    let ready = in_turns(bench.plan.repetitions, |_, index| {
+        let server = fleets[index].serve(&bench.machine, Core::Any);
         let taken = milliseconds(server.ready_after);
         server.stop();
         taken
@@ -80,9 +80,9 @@ fn measure(bench: &Bench, fleets: [&Seeded; 3]) -> Vec<Figures> {
     let (polls, computed, p99) = polls(bench, fleets);
     let styles = Style::ALL.into_iter().zip(ready).zip(patches).zip(polls).zip(computed).zip(p99);
     let figures = styles.enumerate().map(
-        |(place, (((((style, ready_ms), patch_ms), polls_per_second), computed_us), p99_ms))| {
-            let (loaded_mib, problems, log_kib) = (loaded[place], problems[place], logs[place]);
-            let size = fleets[place].size;
+        |(index, (((((style, ready_ms), patch_ms), polls_per_second), computed_us), p99_ms))| {
+            let (loaded_mib, problems, log_kib) = (loaded[index], problems[index], logs[index]);
+            let size = fleets[index].size;
             Figures {
                 size,
                 style,
@@ -100,28 +100,28 @@ fn measure(bench: &Bench, fleets: [&Seeded; 3]) -> Vec<Figures> {
     figures.collect()
 }
 
-/// Measures each fleet so many times, there and back, so that what the machine does meets all of them.
+/// Measures each fleet so many times, every other time in reverse order, so that load on the machine affects all of them.
 fn in_turns(times: usize, mut measure: impl FnMut(usize, usize) -> f64) -> [Spread; 3] {
     let mut figures: [Vec<f64>; 3] = Default::default();
     for turn in 0..times {
         for at in 0..3 {
-            let place = if turn % 2 == 0 { at } else { 2 - at };
-            figures[place].push(measure(turn, place));
+            let index = if turn % 2 == 0 { at } else { 2 - at };
+            figures[index].push(measure(turn, index));
         }
     }
     figures.map(Spread::new)
 }
 
-/// Patches of single clusters, which change nothing that is wrong; how many problems there are, and what was logged.
+/// Patches single clusters, without adding or solving problems; how many problems there are, and how much was logged.
 fn changes(bench: &Bench, fleets: [&Seeded; 3]) -> ([Spread; 3], [u64; 3], [f64; 3]) {
     let servers = fleets.map(|fleet| fleet.serve_changes(&bench.machine, Core::Any));
     let mut connections = servers.each_ref().map(|(server, _)| server.connect());
     let patches = if bench.plan.smoke { 20 } else { 200 };
-    let spreads = in_turns(patches, |turn, place| {
-        let path = format!("/clusters/{}", cluster_id(turn * STRIDE % fleets[place].size));
+    let spreads = in_turns(patches, |turn, index| {
+        let path = format!("/clusters/{}", cluster_id(turn * STRIDE % fleets[index].size));
         let body = json!({"node_count": 100 + turn}).to_string();
         let start = Instant::now();
-        connections[place].patch(&path, &body).unwrap().ok();
+        connections[index].patch(&path, &body).unwrap().ok();
         milliseconds(start.elapsed())
     });
     let problems = connections.each_mut().map(|connection| {
@@ -135,31 +135,30 @@ fn changes(bench: &Bench, fleets: [&Seeded; 3]) -> ([Spread; 3], [u64; 3], [f64;
     (spreads, problems, logs)
 }
 
-/// Polls of components, over connections that are kept: as many as are answered, what each takes to compute and, with pauses,
-/// their p99.
+/// Polls of components over kept connections: polls per second, processor time for each and, with pauses, their p99.
 fn polls(bench: &Bench, fleets: [&Seeded; 3]) -> ([Spread; 3], [Spread; 3], [Spread; 3]) {
     let servers = fleets.map(|fleet| fleet.serve(&bench.machine, Core::Measured));
     let names: Vec<_> = (0..fleets[0].size).map(cluster_dns).collect();
     let file = fleets[0].folder.join("all");
     fs::write(&file, names.join("\n")).unwrap();
-    let ask = |server: &Server, paused: bool, turn: usize| {
-        let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
+    let poll = |server: &Server, paused: bool, turn: usize| {
+        let target = LoadTarget { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
         let manner = Manner { kind: TYPES[0], kept: true, gzip: false, paused };
-        wrk::run(&bench.machine, target, manner, Order::Random(turn as u64 + 1), bench.plan.seconds(fleets[0].size))
+        wrk::run(&bench.machine, target, manner, PollOrder::Random(turn as u64 + 1), bench.plan.seconds(fleets[0].size))
     };
     let repetitions = bench.plan.repetitions;
     let mut computed: [Vec<f64>; 3] = Default::default();
-    let per_second = in_turns(repetitions, |turn, place| {
-        let outcome = ask(&servers[place], false, turn);
-        computed[place].push(outcome.computed_us);
+    let per_second = in_turns(repetitions, |turn, index| {
+        let outcome = poll(&servers[index], false, turn);
+        computed[index].push(outcome.computed_us);
         outcome.per_second
     });
-    let p99 = in_turns(repetitions, |turn, place| ask(&servers[place], true, turn).p99_ms);
+    let p99 = in_turns(repetitions, |turn, index| poll(&servers[index], true, turn).p99_ms);
     (per_second, computed.map(Spread::new), p99)
 }
 
 impl Figures {
-    /// How each figure stands to that of the clean fleet, at 1 if they are alike and less if it is worse.
+    /// The ratio of each figure to that of the clean fleet: 1 if they are equal, less if it is worse.
     fn ratios(&self, clean: &Self) -> [(&'static str, f64); 6] {
         [
             ("polls/s", self.polls_per_second.median / clean.polls_per_second.median),
@@ -199,7 +198,7 @@ impl Fleets {
 impl Section for Fleets {
     fn table(&self) -> String {
         let mut table = String::from(
-            "Fleets that are not clean, beside one that is (medians; x: beside the clean one, less than 1 is worse)\n\n",
+            "Fleets that are not clean, compared with one that is (medians; x: ratio to the clean one, less than 1 is worse)\n\n",
         );
         write!(table, "{:>8} {:<12} {:>9}", "clusters", "fleet", "problems").unwrap();
         for head in ["polls/s", "CPU us", "p99 ms", "PATCH ms", "ready ms", "RSS MiB"] {
@@ -229,14 +228,14 @@ impl Section for Fleets {
         self.rows().map(|(row, clean)| row.json(clean)).collect()
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let mut verdicts = Vec::new();
         for (row, clean) in self.rows() {
             let fleet = format!("{} clusters, {}", row.size, row.style.name());
             if let Some((_, most)) = MOST_MEMORY.iter().find(|(size, _)| *size == row.size) {
-                verdicts.push(Verdict::at_most(format!("RSS after load: {fleet}"), row.loaded_mib, *most, "MiB"));
+                verdicts.push(TargetCheck::at_most(format!("RSS after load: {fleet}"), row.loaded_mib, *most, "MiB"));
             }
-            verdicts.push(Verdict::at_most(
+            verdicts.push(TargetCheck::at_most(
                 format!("log of a start and changes: {fleet}"),
                 row.log_kib,
                 MOST_LOG,
@@ -245,11 +244,16 @@ impl Section for Fleets {
             if row.size != self.main {
                 continue;
             }
-            verdicts.push(Verdict::at_most(format!("start to ready: {fleet}"), row.ready_ms.median, MOST_START, "ms"));
+            verdicts.push(TargetCheck::at_most(
+                format!("start to ready: {fleet}"),
+                row.ready_ms.median,
+                MOST_START,
+                "ms",
+            ));
             if row.style != Style::Clean {
-                let beside = row.ratios(clean).into_iter();
-                verdicts.extend(beside.map(|(what, ratio)| {
-                    Verdict::at_least(format!("{what} beside the clean fleet: {fleet}"), ratio, FLOOR, "x")
+                let ratios = row.ratios(clean).into_iter();
+                verdicts.extend(ratios.map(|(what, ratio)| {
+                    TargetCheck::at_least(format!("{what} compared with the clean fleet: {fleet}"), ratio, FLOOR, "x")
                 }));
             }
         }

@@ -1,8 +1,8 @@
-//! Single writes and polls while readers with a valid token, and some without, ask for as much as they can, beside the same
-//! writes and polls without them; and what the server holds then.
+//! Single writes and polls while many readers with a valid token request as much as they can, compared with the same writes and
+//! polls without these readers; and the server's memory meanwhile.
 //!
-//! Whoever writes and polls runs before the readers, which take what is left of the machine: on two cores, their own work would
-//! else be measured as the server's.
+//! The threads that write and poll have a higher priority than the readers: on two cores, the readers' own work would otherwise
+//! be measured as the server's.
 
 use std::{
     fmt::Write as _,
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     figures::{Spread, Times, rounded},
-    fleet::{Chance, TYPES, cluster_dns, cluster_id, poll},
-    http::Connection,
+    fleet::{SeededRandom, TYPES, cluster_dns, cluster_id, poll},
+    http::HttpConnection,
     machine::{self, Core, resident},
     pace,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     writes::{self, STRIDE},
 };
 
@@ -32,13 +32,13 @@ const PATHS: usize = 3_000;
 /// Between two writes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Between two bytes that a slow reader takes.
+/// Between two bytes that a slow reader reads.
 const TRICKLE: Duration = Duration::from_millis(100);
 
-/// How long a reader may wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The read timeout of a reader.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What readers ask for, one request after the other, and how many of them.
+/// What fast readers request, one request after the other, and how many readers do.
 const LOOPS: [(&str, usize); 6] = [
     ("/namespaces?revision=1", 10),
     ("/clusters?revision=1", 4),
@@ -48,22 +48,22 @@ const LOOPS: [(&str, usize); 6] = [
     ("/metrics", 50),
 ];
 
-/// What slow readers ask for, a byte at a time.
+/// What slow readers request and read a byte at a time, and how many do.
 const SLOW: [(&str, usize); 2] = [("/changes/stream?after=0", 40), ("/clusters", 20)];
 
 struct Hostile {
     size: usize,
     quiet: Side,
     with_readers: Side,
-    /// The most memory that the server held.
+    /// The peak of the server's memory.
     peak_mib: f64,
-    /// Answers to readers: given, refused with 429, and bytes of all.
+    /// Answers to readers: with 200, with 429, and the bytes of all.
     given: u64,
     refused: u64,
     bytes: u64,
 }
 
-/// The writes and polls of one of the two times, in milliseconds.
+/// The writes and polls without or with readers, in milliseconds.
 struct Side {
     write_p50: Spread,
     write_p99: Spread,
@@ -71,7 +71,7 @@ struct Side {
     poll_p99: Spread,
 }
 
-/// What came of one time.
+/// The times of one repetition.
 struct Turn {
     writes: Times,
     polls: Times,
@@ -90,9 +90,9 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let fleet = bench.fleets.iter().find(|fleet| fleet.size == size).unwrap();
     let (server, _folder) = fleet.serve_changes(&bench.machine, Core::Any);
     let time = Duration::from_secs(if bench.plan.smoke { 2 } else { 6 });
-    let mut chance = Chance::new(1);
+    let mut random = SeededRandom::new(1);
     let paths: Vec<_> =
-        (0..PATHS).map(|turn| poll(&cluster_dns(chance.below(size)), TYPES[turn % TYPES.len()])).collect();
+        (0..PATHS).map(|turn| poll(&cluster_dns(random.below(size)), TYPES[turn % TYPES.len()])).collect();
     let mut connection = server.connect();
     // The second change is one of the whole fleet, as is the third.
     for turn in 0..2 {
@@ -109,7 +109,7 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
         thread::scope(|scope| {
             let address = &*server.address;
             for (path, count) in LOOPS {
-                (0..count).for_each(|_| drop(scope.spawn(|| readers.ask_again(address, path))));
+                (0..count).for_each(|_| drop(scope.spawn(|| readers.request_repeatedly(address, path))));
             }
             for (path, count) in SLOW {
                 (0..count).for_each(|_| drop(scope.spawn(|| readers.trickle(address, path))));
@@ -134,7 +134,7 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
 
 /// Writes, one after another with pauses, while clusters poll at a steady rate.
 fn measure(
-    connection: &mut Connection,
+    connection: &mut HttpConnection,
     address: &str,
     paths: &[String],
     size: usize,
@@ -143,10 +143,10 @@ fn measure(
 ) -> Turn {
     let mut writes = Vec::new();
     let polls = pace::during(address, paths, || {
-        // Whoever writes is another machine too.
+        // The writer stands for another machine, so it must not wait for the readers.
         thread::scope(|scope| {
             let writer = || {
-                machine::hurry_this_thread();
+                machine::raise_thread_priority();
                 let start = Instant::now();
                 while start.elapsed() < time {
                     *turn += 1;
@@ -164,28 +164,28 @@ fn measure(
 }
 
 impl Readers {
-    /// Asks for something again and again, whatever the answer.
-    fn ask_again(&self, address: &str, path: &str) {
-        machine::stand_back_this_thread();
-        let mut piece = vec![0; 64 * 1024];
+    /// Requests a path again and again, whatever the answer.
+    fn request_repeatedly(&self, address: &str, path: &str) {
+        machine::lower_thread_priority();
+        let mut buffer = vec![0; 64 * 1024];
         while !self.is_over() {
-            // A connection that is cut off is the server's right.
-            let _ = self.take(address, path, &mut piece, Duration::ZERO);
+            // The server may close a connection.
+            let _ = self.request(address, path, &mut buffer, Duration::ZERO);
         }
     }
 
-    /// Takes an answer a byte at a time.
+    /// Reads answers a byte at a time.
     fn trickle(&self, address: &str, path: &str) {
-        machine::stand_back_this_thread();
+        machine::lower_thread_priority();
         while !self.is_over() {
-            let _ = self.take(address, path, &mut [0], TRICKLE);
+            let _ = self.request(address, path, &mut [0], TRICKLE);
             thread::sleep(TRICKLE);
         }
     }
 
-    fn take(&self, address: &str, path: &str, piece: &mut [u8], pause: Duration) -> io::Result<()> {
+    fn request(&self, address: &str, path: &str, buffer: &mut [u8], pause: Duration) -> io::Result<()> {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {READ}\r\n");
         stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes())?;
         let mut status = [0; "HTTP/1.1 200".len()];
@@ -197,7 +197,7 @@ impl Readers {
         }
         .fetch_add(1, Ordering::Relaxed);
         loop {
-            let read = stream.read(piece)?;
+            let read = stream.read(buffer)?;
             if read == 0 || self.is_over() {
                 return Ok(());
             }
@@ -241,7 +241,7 @@ impl Side {
 }
 
 impl Hostile {
-    /// How many times as long something takes with the readers.
+    /// The ratio of a time with readers to that without.
     fn ratio(&self, figure: fn(&Side) -> &Spread) -> f64 {
         figure(&self.with_readers).median / figure(&self.quiet).median
     }
@@ -259,13 +259,15 @@ impl Hostile {
 impl Section for Hostile {
     fn table(&self) -> String {
         let loops: usize = LOOPS.iter().chain(&SLOW).map(|(_, count)| count).sum();
-        let mut table =
-            format!("Hostile readers: writes and polls of {} clusters, beside {loops} readers (ms)\n\n", self.size);
+        let mut table = format!(
+            "Hostile readers: writes and polls of {} clusters, without and with {loops} readers (ms)\n\n",
+            self.size
+        );
         let [write, write_p99, poll, poll_p99] = ["write p50", "write p99", "poll p50", "poll p99"];
         writeln!(table, "{:<14} {write:>22} {write_p99:>22} {poll:>22} {poll_p99:>22}", "").unwrap();
         for (name, side) in [("quiet", &self.quiet), ("with readers", &self.with_readers)] {
-            let told = side.spreads().map(|(_, it)| format!("{:.2} ({:.2}-{:.2})", it.median, it.min, it.max));
-            let [write, write_p99, poll, poll_p99] = told;
+            let cells = side.spreads().map(|(_, it)| format!("{:.2} ({:.2}-{:.2})", it.median, it.min, it.max));
+            let [write, write_p99, poll, poll_p99] = cells;
             writeln!(table, "{name:<14} {write:>22} {write_p99:>22} {poll:>22} {poll_p99:>22}").unwrap();
         }
         let [write, write_p99, poll, poll_p99] = self.ratios().map(|ratio| format!("{ratio:.2} x"));
@@ -290,14 +292,14 @@ impl Section for Hostile {
         })
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         let [write_p50, write_p99, _, poll_p99] = self.ratios();
-        let of = |what: &str| format!("{what} with hostile readers at {} clusters, beside quiet", self.size);
+        let of = |what: &str| format!("{what} with hostile readers at {} clusters, compared with none", self.size);
         vec![
-            Verdict::at_most(of("p50 of writes"), write_p50, 3.0, "x"),
-            Verdict::at_most(of("p99 of writes"), write_p99, 3.0, "x"),
-            Verdict::at_most(of("p99 of polls"), poll_p99, 2.0, "x"),
-            Verdict::at_most(
+            TargetCheck::at_most(of("p50 of writes"), write_p50, 3.0, "x"),
+            TargetCheck::at_most(of("p99 of writes"), write_p99, 3.0, "x"),
+            TargetCheck::at_most(of("p99 of polls"), poll_p99, 2.0, "x"),
+            TargetCheck::at_most(
                 format!("RSS with hostile readers at {} clusters", self.size),
                 self.peak_mib,
                 512.0,

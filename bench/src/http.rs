@@ -1,4 +1,4 @@
-//! A connection that is kept, with as little around it as HTTP allows: what is measured is the server.
+//! A kept-alive HTTP connection with as little overhead as possible, so that the server is measured and not the client.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -7,63 +7,63 @@ use std::{
     time::Duration,
 };
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     address: String,
 }
 
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self { stream, address: address.to_owned() })
     }
 
-    pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str, headers: &str) -> io::Result<HttpResponse> {
         let host = &self.address;
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{}\r\n{headers}\r\n", authorization(harness::READ));
-        self.ask(request.as_bytes())
+        self.send(request.as_bytes())
     }
 
-    pub(crate) fn patch(&mut self, path: &str, body: &str) -> io::Result<Answer> {
+    pub(crate) fn patch(&mut self, path: &str, body: &str) -> io::Result<HttpResponse> {
         let (host, length) = (&self.address, body.len());
         let token = authorization(harness::WRITE);
         let kind = "Content-Type: application/strategic-merge-patch+json";
         let request = format!(
             "PATCH {path} HTTP/1.1\r\nHost: {host}\r\n{token}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        self.ask(request.as_bytes())
+        self.send(request.as_bytes())
     }
 
-    fn ask(&mut self, request: &[u8]) -> io::Result<Answer> {
+    fn send(&mut self, request: &[u8]) -> io::Result<HttpResponse> {
         self.stream.write_all(request)?;
         let mut bytes = Vec::new();
-        let mut piece = [0; 16 * 1024];
-        let mut whole = None;
-        while whole.is_none_or(|(_, end)| bytes.len() < end) {
-            let read = self.stream.read(&mut piece)?;
+        let mut buffer = [0; 16 * 1024];
+        let mut extent = None;
+        while extent.is_none_or(|(_, end)| bytes.len() < end) {
+            let read = self.stream.read(&mut buffer)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            bytes.extend_from_slice(&piece[..read]);
-            whole = whole.or_else(|| measure(&bytes));
+            bytes.extend_from_slice(&buffer[..read]);
+            extent = extent.or_else(|| measure(&bytes));
         }
-        let (start, end) = whole.unwrap_or_default();
-        assert_eq!(bytes.len(), end, "more was answered than was asked for");
+        let (start, end) = extent.unwrap_or_default();
+        assert_eq!(bytes.len(), end, "the answer is longer than its length");
         let body = bytes.split_off(start);
         let head = String::from_utf8(bytes).unwrap().to_ascii_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Ok(Answer { status, head, body })
+        Ok(HttpResponse { status, head, body })
     }
 }
 
@@ -71,7 +71,7 @@ fn authorization(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
-/// Where the body of an answer begins and ends, once its head is there.
+/// Where the body of an answer begins and ends, once its headers are there.
 fn measure(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..start]).to_ascii_lowercase();
@@ -83,8 +83,8 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
 }
 
-impl Answer {
-    /// The answer, if it is the one that everybody hopes for.
+impl HttpResponse {
+    /// The answer; panics unless it is 200.
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.status, 200, "{}{}", self.head, String::from_utf8_lossy(&self.body));
         self
@@ -98,16 +98,16 @@ impl Answer {
         self.header("content-encoding") == Some("gzip")
     }
 
-    /// The body as it was before it was packed.
+    /// The body, decompressed.
     pub(crate) fn unpacked(self) -> Vec<u8> {
         if !self.is_gzip() {
             return self.body;
         }
         let mut gzip = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // An answer fits into a pipe once it is packed.
+        // A compressed answer fits into a pipe.
         gzip.stdin.take().unwrap().write_all(&self.body).unwrap();
         let output = gzip.wait_with_output().unwrap();
-        assert!(output.status.success(), "what says that it is gzip is not");
+        assert!(output.status.success(), "the body is not gzip");
         output.stdout
     }
 }

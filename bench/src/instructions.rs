@@ -1,5 +1,5 @@
-//! How many instructions of the server's own a request takes, as callgrind counts them. Counts hardly depend on who else is
-//! on the machine, nor on what its caches hold: they say what there is to do, where times say how long that took.
+//! How many instructions of the server a request takes, as callgrind counts them. Unlike times, the counts hardly depend on
+//! other load on the machine or on its caches.
 
 use std::{fs, path::Path, process::Command};
 
@@ -9,9 +9,9 @@ use crate::{
     Bench,
     figures::grouped,
     fleet::{TYPES, cluster_dns, cluster_id, poll},
-    http::Connection,
+    http::HttpConnection,
     machine::Core,
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
     server::Server,
     writes::replicas,
@@ -29,15 +29,15 @@ struct Instructions {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn crate::report::Section> {
-    // A start takes fifty times as long when it is watched.
-    rows::of(bench, bench.fleets.iter().filter(|fleet| fleet.size <= bench.plan.main), measure)
+    // A start takes fifty times as long under callgrind.
+    rows::measure_all(bench, bench.fleets.iter().filter(|fleet| fleet.size <= bench.plan.main), measure)
 }
 
 fn measure(bench: &Bench, fleet: &Seeded) -> Instructions {
     let watched = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=counts"];
     let (server, folder) = fleet.serve_changes_under(&bench.machine, Core::Any, &watched);
     let mut connection = server.connect();
-    let mut count = |ask: &mut dyn FnMut(&mut Connection, usize)| {
+    let mut count = |ask: &mut dyn FnMut(&mut HttpConnection, usize)| {
         (0..REQUESTS).for_each(|turn| ask(&mut connection, turn));
         control(&server, "--instr=on");
         (0..REQUESTS).for_each(|turn| ask(&mut connection, REQUESTS + turn));
@@ -57,10 +57,10 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Instructions {
     Instructions { size: fleet.size, polls, write }
 }
 
-/// Tells callgrind what to do with a server.
+/// Sends a command to the callgrind of a server.
 fn control(server: &Server, what: &str) {
-    let told = Command::new("callgrind_control").arg(what).arg(server.pid().to_string()).output().unwrap();
-    assert!(told.status.success(), "callgrind does not listen: {}", String::from_utf8_lossy(&told.stderr));
+    let output = Command::new("callgrind_control").arg(what).arg(server.pid().to_string()).output().unwrap();
+    assert!(output.status.success(), "callgrind_control failed: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What was counted until the last dump.
@@ -73,7 +73,7 @@ fn newest(folder: &Path) -> u64 {
     totals.trim().parse().unwrap()
 }
 
-impl Row for Instructions {
+impl TableRow for Instructions {
     const TITLE: &'static str = "Instructions of the server for one request, as callgrind counts them";
 
     fn size(&self) -> usize {
@@ -86,8 +86,8 @@ impl Row for Instructions {
     }
 
     fn line(&self) -> String {
-        let told = |count: u64| format!("{:>20}", grouped(count as f64));
-        format!("{:>8} {} {}", self.size, self.polls.map(told).join(" "), told(self.write))
+        let cell = |count: u64| format!("{:>20}", grouped(count as f64));
+        format!("{:>8} {} {}", self.size, self.polls.map(cell).join(" "), cell(self.write))
     }
 
     fn json(&self) -> Value {

@@ -1,4 +1,4 @@
-//! The machine: its cores, what is installed on it, and what its processes take.
+//! The machine: its cores, the installed programs, and what its processes use.
 
 use std::{
     fs,
@@ -17,25 +17,27 @@ pub(crate) struct Machine {
 /// A core for one of the two sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Core {
-    /// For whoever is measured.
+    /// For the server under test.
     Measured,
-    /// For whoever asks.
+    /// For the load generator.
     Load,
-    /// The system puts it where it likes.
+    /// Not pinned.
     Any,
 }
 
 impl Machine {
-    pub(crate) fn look() -> Self {
+    pub(crate) fn detect() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let cores: Vec<_> = list(field(&status, "Cpus_allowed_list:"));
         if cores.len() < 2 {
-            eprintln!("bench: there is one core; whoever asks takes from whoever is measured, and nothing is pinned");
+            eprintln!(
+                "bench: there is only one core, so the load generator and the server share it, and nothing is pinned"
+            );
         }
         Self { cores }
     }
 
-    /// The number of a core; nothing, where there are too few to tell them apart.
+    /// The number of a core; none if the machine has fewer than two.
     pub(crate) fn core(&self, core: Core) -> Option<usize> {
         match core {
             _ if self.cores.len() < 2 => None,
@@ -45,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// A program that ends when this one does, on its core.
+    /// A program on its core. It gets a signal when this process ends.
     pub(crate) fn command(&self, core: Core, signal: &str, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", signal]);
@@ -72,36 +74,36 @@ impl Machine {
     }
 }
 
-/// What takes part, and when.
+/// The date, and the versions of all programs involved.
 pub(crate) fn versions() -> Value {
     json!({
-        "date": said("date", &["--utc", "+%F"]),
-        "flux-resourceset": said(&server(), &["--version"]),
-        "nginx": said("nginx", &["-v"]),
-        "wrk": said("wrk", &["-v"]),
-        "sqlite3": said("sqlite3", &["--version"]),
-        "valgrind": said("valgrind", &["--version"]),
+        "date": first_line_of("date", &["--utc", "+%F"]),
+        "flux-resourceset": first_line_of(&server(), &["--version"]),
+        "nginx": first_line_of("nginx", &["-v"]),
+        "wrk": first_line_of("wrk", &["-v"]),
+        "sqlite3": first_line_of("sqlite3", &["--version"]),
+        "valgrind": first_line_of("valgrind", &["--version"]),
     })
 }
 
-/// The first line of what a program says, however it ends.
-fn said(program: &str, arguments: &[&str]) -> String {
+/// The first line that a program prints, whatever its exit code.
+fn first_line_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// Lets the disks take what was written: they would else take it while something is measured.
+/// Flushes what was written to the disks, so that this does not happen during a measurement.
 pub(crate) fn settle() {
-    assert!(Command::new("sync").status().unwrap().success(), "the disks do not take what was written");
+    assert!(Command::new("sync").status().unwrap().success(), "sync failed");
 }
 
-/// Where builds are, which is more likely a disk than /tmp is.
+/// The target directory of cargo, which is more likely on a disk than /tmp is.
 pub(crate) fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
 }
 
-/// A folder for this run. Those of runs that were ended before they could clean up go first.
+/// A folder for this run. First removes folders of earlier runs that were killed.
 pub(crate) fn folder() -> TempDir {
     for entry in fs::read_dir(target()).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap_or_default();
@@ -114,31 +116,31 @@ pub(crate) fn folder() -> TempDir {
     tempfile::Builder::new().prefix(&prefix).tempdir_in(target()).unwrap()
 }
 
-/// The server: beside this program.
+/// The server's binary, in the same folder as this one.
 pub(crate) fn server() -> String {
     std::env::current_exe().unwrap().with_file_name("flux-resourceset").into_os_string().into_string().unwrap()
 }
 
-/// What a process holds now and what it held at most, in MiB.
+/// The resident memory of a process, now and at its peak, in MiB.
 pub(crate) fn resident(pid: u32) -> (f64, f64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mebibytes = |name| number(field(&status, name)) as f64 / 1024.0;
     (mebibytes("VmRSS:"), mebibytes("VmHWM:"))
 }
 
-/// Lets this thread run as soon as it can, whoever else would like to. Where that is not allowed, it waits its turn.
-pub(crate) fn hurry_this_thread() {
+/// Gives this thread a real-time priority, where the system allows it.
+pub(crate) fn raise_thread_priority() {
     let link = fs::read_link("/proc/thread-self").unwrap();
     let thread = link.file_name().unwrap();
     let _ = Command::new("chrt").args(["--rr", "--pid", "1"]).arg(thread).stderr(Stdio::null()).status();
 }
 
-/// Lets this thread run only when nobody else wants to.
-pub(crate) fn stand_back_this_thread() {
+/// Lets this thread run only when no other thread of the machine wants to.
+pub(crate) fn lower_thread_priority() {
     let link = fs::read_link("/proc/thread-self").unwrap();
     let thread = link.file_name().unwrap();
-    let told = Command::new("chrt").args(["--idle", "--pid", "0"]).arg(thread).status().unwrap();
-    assert!(told.success(), "a thread cannot stand back");
+    let changed = Command::new("chrt").args(["--idle", "--pid", "0"]).arg(thread).status().unwrap();
+    assert!(changed.success(), "cannot change the priority of a thread");
 }
 
 fn field<'a>(text: &'a str, name: &str) -> &'a str {

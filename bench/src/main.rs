@@ -49,14 +49,14 @@ use std::{cell::Cell, process::ExitCode};
 
 use crate::{
     machine::Machine,
-    plan::Plan,
+    plan::BenchPlan,
     report::{Report, Section},
     seeded::Seeded,
 };
 
 /// The input of every section.
 struct Bench {
-    plan: Plan,
+    plan: BenchPlan,
     machine: Machine,
     fleets: Vec<Seeded>,
     /// How many disturbed runs may still be repeated.
@@ -82,14 +82,14 @@ const SECTIONS: [(&str, Run); 11] = [
 
 fn main() -> ExitCode {
     let names = SECTIONS.map(|(name, _)| name);
-    let plan = match Plan::read(std::env::args().skip(1), &names) {
+    let plan = match BenchPlan::read(std::env::args().skip(1), &names) {
         Ok(plan) => plan,
         Err(sentence) => {
             eprintln!("bench: {sentence}");
             return ExitCode::from(2);
         }
     };
-    let machine = Machine::look();
+    let machine = Machine::detect();
     let folder = machine::folder();
     let fleets = plan.sizes.iter().map(|&size| Seeded::make(&machine, folder.path(), size)).collect();
     let bench = Bench { repeats: Cell::new(plan.repeats()), plan, machine, fleets };
@@ -99,6 +99,6 @@ fn main() -> ExitCode {
         machine::settle();
         report.add(name, run(&bench));
     }
-    report.tell(&bench);
+    report.print(&bench);
     ExitCode::SUCCESS
 }

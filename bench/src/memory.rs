@@ -1,5 +1,5 @@
-//! What a server holds: after a restart, and after every cluster has asked for every type, without gzip over connections
-//! that are kept and with gzip over one for each poll.
+//! The server's memory: after a restart, and after every cluster has polled every type, without gzip over kept connections and
+//! with gzip over one connection for each poll.
 
 use std::fs;
 
@@ -10,54 +10,54 @@ use crate::{
     figures::rounded,
     fleet::{TYPES, cluster_dns},
     machine::{Core, resident},
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
-    wrk::{self, Manner, Order, Target},
+    wrk::{self, LoadTarget, Manner, PollOrder},
 };
 
-/// What a server of a fleet holds after every cluster has asked for every type, in MiB.
+/// The memory of a server after every cluster has polled every type, in MiB.
 pub(crate) fn after_load(bench: &Bench, fleet: &Seeded) -> f64 {
     measure(bench, fleet).loaded
 }
 
 /// All in MiB.
-struct Holds {
+struct MemoryUse {
     size: usize,
     restarted: f64,
     restarted_peak: f64,
     loaded: f64,
     loaded_peak: f64,
-    /// What the database is on the disk.
+    /// The size of the database file.
     database: f64,
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    rows::of(bench, bench.fleets.iter(), measure)
+    rows::measure_all(bench, bench.fleets.iter(), measure)
 }
 
-fn measure(bench: &Bench, fleet: &Seeded) -> Holds {
+fn measure(bench: &Bench, fleet: &Seeded) -> MemoryUse {
     let names: Vec<_> = (0..fleet.size).map(cluster_dns).collect();
     let file = fleet.folder.join("all");
     fs::write(&file, names.join("\n")).unwrap();
     let server = fleet.serve(&bench.machine, Core::Measured);
     let (restarted, restarted_peak) = resident(server.pid());
-    let target = Target { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
+    let target = LoadTarget { address: &server.address, pid: server.pid(), names: &file, log: &server.log };
     for (kept, gzip) in [(true, false), (false, true)] {
         for manner in TYPES.map(|kind| Manner { kind, kept, gzip, paused: false }) {
-            let mut asked = 0;
-            while asked < fleet.size {
-                asked += wrk::run(&bench.machine, target, manner, Order::InTurn(asked), 1).requests as usize;
+            let mut polled = 0;
+            while polled < fleet.size {
+                polled += wrk::run(&bench.machine, target, manner, PollOrder::InTurn(polled), 1).requests as usize;
             }
         }
     }
     let (loaded, loaded_peak) = resident(server.pid());
     let database = fs::metadata(fleet.folder.join("fleet.db")).unwrap().len() as f64 / f64::from(1 << 20);
-    Holds { size: fleet.size, restarted, restarted_peak, loaded, loaded_peak, database }
+    MemoryUse { size: fleet.size, restarted, restarted_peak, loaded, loaded_peak, database }
 }
 
-impl Row for Holds {
-    const TITLE: &'static str = "Memory (RSS in MiB; the most it ever was in brackets)";
+impl TableRow for MemoryUse {
+    const TITLE: &'static str = "Memory (RSS in MiB; the peak in brackets)";
 
     fn size(&self) -> usize {
         self.size
@@ -85,12 +85,12 @@ impl Row for Holds {
         })
     }
 
-    fn verdicts(&self, _: bool) -> Vec<Verdict> {
+    fn verdicts(&self, _: bool) -> Vec<TargetCheck> {
         let most = match self.size {
             10_000 => 64.0,
             100_000 => 512.0,
             _ => return Vec::new(),
         };
-        vec![Verdict::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
+        vec![TargetCheck::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
     }
 }

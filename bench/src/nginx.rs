@@ -1,7 +1,8 @@
-//! nginx with the same answers as files: what one cannot be faster than without doing something else.
+//! nginx with the same answers as files: the baseline for polls.
 //!
-//! It is set up as somebody would who wants it to be fast. One process serves with `sendfile`, files stay open, packed ones
-//! are made beforehand, a connection is accepted once it has something to say, and nothing is logged. All its own files are in one folder, and it needs no rights.
+//! It is configured for speed: one process serves with `sendfile`, files stay open, compressed files are made beforehand, a
+//! connection is accepted once it has sent data, and nothing is logged. All its files are in one folder, and it needs no
+//! privileges.
 
 use std::{
     fs,
@@ -12,12 +13,12 @@ use std::{
 
 use crate::{
     fleet::{TYPES, poll},
-    http::Connection,
+    http::HttpConnection,
     machine::{Core, Machine},
     server::{Server, free_address},
 };
 
-/// File descriptors beside those of cached files.
+/// File descriptors in addition to those of cached files.
 const SPARE: u64 = 500;
 
 pub(crate) struct Nginx {
@@ -28,7 +29,7 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// Takes the answers for some clusters from a server, and starts.
+    /// Fetches the answers for some clusters from a server, and starts.
     pub(crate) fn start(machine: &Machine, under: &Path, server: &Server, names: &[String]) -> Self {
         let folder = under.join("nginx");
         fetch(&folder, server, names);
@@ -39,7 +40,7 @@ impl Nginx {
         command.arg("-p").arg(&folder).args(["-c", "nginx.conf", "-e", "error.log"]).stderr(Stdio::null());
         let process = command.spawn().unwrap();
         let nginx = Self { process, address, log: folder.join("error.log"), folder };
-        harness::eventually("nginx listens", &mut || Connection::open(&nginx.address).is_ok());
+        harness::eventually("nginx listens", &mut || HttpConnection::open(&nginx.address).is_ok());
         nginx.compare(server, names);
         nginx
     }
@@ -48,18 +49,18 @@ impl Nginx {
         self.process.id()
     }
 
-    /// A benchmark of different answers would say nothing.
+    /// Checks that both servers give the same answers; otherwise the comparison would mean nothing.
     fn compare(&self, server: &Server, names: &[String]) {
-        let (mut theirs, mut ours) = (Connection::open(&self.address).unwrap(), server.connect());
+        let (mut theirs, mut ours) = (HttpConnection::open(&self.address).unwrap(), server.connect());
         for name in names.iter().step_by((names.len() / 20).max(1)) {
             for path in TYPES.map(|kind| poll(name, kind)) {
                 let body = ours.get(&path, "").unwrap().ok().body;
                 assert!(theirs.get(&path, "").unwrap().ok().body == body, "{path} differs");
                 let gzip = "Accept-Encoding: gzip\r\n";
                 let packed = theirs.get(&path, gzip).unwrap().ok();
-                assert!(packed.is_gzip(), "nginx does not pack");
-                assert!(packed.unpacked() == body, "{path} differs once it is packed");
-                assert!(ours.get(&path, gzip).unwrap().ok().unpacked() == body, "our {path} differs once it is packed");
+                assert!(packed.is_gzip(), "nginx does not compress");
+                assert!(packed.unpacked() == body, "{path} differs when compressed");
+                assert!(ours.get(&path, gzip).unwrap().ok().unpacked() == body, "our {path} differs when compressed");
             }
         }
     }
@@ -73,7 +74,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Writes the answers into files, under the paths by which they are polled, and packs them.
+/// Writes the answers into files, under the paths by which they are polled, and compresses them.
 fn fetch(folder: &Path, server: &Server, names: &[String]) {
     let root = folder.join("root");
     let mut connection = server.connect();
@@ -85,13 +86,13 @@ fn fetch(folder: &Path, server: &Server, names: &[String]) {
     }
     let pack = "find . -type f -print0 | xargs -0 -n 500 -P 2 gzip -9 --no-name --keep";
     let packed = Command::new("sh").args(["-c", pack]).current_dir(&root).status().unwrap();
-    assert!(packed.success(), "the files could not be packed");
+    assert!(packed.success(), "the files could not be compressed");
 }
 
 fn configuration(address: &str, files: u64) -> String {
     let limit = most_files(files + SPARE);
     let cached = limit.saturating_sub(SPARE);
-    // The files are where only their owner may look, and nginx of root would look as somebody else.
+    // Only their owner may read the files, and nginx started by root would read them as another user.
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let user = if is_root { "user root;" } else { "" };
     format!(
@@ -126,8 +127,8 @@ http {{
     )
 }
 
-/// How many files nginx may have open: what it would like or, where that is more than this machine allows, all that it
-/// does. A run asks for one type, so the files of a third of that, packed or not, are what must fit.
+/// How many files nginx may have open: as many as it needs or, if that is more than this machine allows, the machine's limit. A
+/// run polls one type, compressed or not, so a sixth of all files must fit.
 fn most_files(wanted: u64) -> u64 {
     let raised =
         Command::new("prlimit").args([&format!("--nofile={wanted}:{wanted}"), "true"]).stderr(Stdio::null()).status();
@@ -138,7 +139,7 @@ fn most_files(wanted: u64) -> u64 {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let most = line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap_or(u64::MAX);
     if most < wanted / 6 + SPARE {
-        eprintln!("bench: nginx may have {most} files open, and opens some anew for every poll");
+        eprintln!("bench: nginx may have only {most} files open, so it opens some again for every poll");
     }
     most.min(wanted)
 }

@@ -1,5 +1,5 @@
-//! Polls at a fixed rate, whether they are answered or not: a slow answer does not hold back the polls after it, and the
-//! time of each counts from when it was due.
+//! Polls at a fixed rate, whether they are answered or not: a slow answer does not delay the polls after it, and the latency
+//! of each counts from when it was due.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{figures::Times, http::Connection, machine};
+use crate::{figures::Times, http::HttpConnection, machine};
 
 const PER_SECOND: u32 = 500;
 const CONNECTIONS: usize = 8;
-/// Until all connections are there.
+/// Until all connections are open.
 const PREPARATION: Duration = Duration::from_millis(300);
 
 /// What came of it.
@@ -51,9 +51,9 @@ struct Poll {
 
 /// The polls of one connection: every eighth of all.
 fn poll(address: &str, paths: &[String], number: usize, start: Instant, over: &AtomicBool) -> Vec<Poll> {
-    // Clusters are other machines: the server cannot keep them from running.
-    machine::hurry_this_thread();
-    let mut connection = Connection::open(address).unwrap();
+    // Clusters are other machines, so the server's load must not delay these threads.
+    machine::raise_thread_priority();
+    let mut connection = HttpConnection::open(address).unwrap();
     let mut polls = Vec::new();
     for turn in (number..).step_by(CONNECTIONS) {
         let due = start + Duration::from_secs(1) * turn as u32 / PER_SECOND;

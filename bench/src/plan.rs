@@ -1,10 +1,10 @@
-//! What is measured, and how often. A smoke run goes the same ways with less.
+//! What is measured, and how often. A smoke run takes the same steps with less.
 
 use crate::wrk::Manner;
 
-/// What was asked for.
+/// What to measure, from the command line.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct BenchPlan {
     pub(crate) smoke: bool,
     sections: Vec<String>,
     /// Clusters of the fleets, the smallest first.
@@ -14,7 +14,7 @@ pub(crate) struct Plan {
     pub(crate) repetitions: usize,
 }
 
-impl Plan {
+impl BenchPlan {
     /// Reads the command line.
     pub(crate) fn read(arguments: impl Iterator<Item = String>, names: &[&str]) -> Result<Self, String> {
         let (mut smoke, mut sections) = (false, Vec::new());
@@ -36,7 +36,7 @@ impl Plan {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
-    /// Whether everything is measured, and as it should be.
+    /// Whether everything is measured in full.
     pub(crate) fn is_whole(&self) -> bool {
         !self.smoke && self.sections.is_empty()
     }
@@ -49,13 +49,13 @@ impl Plan {
         self.sizes[self.sizes.len() - 1]
     }
 
-    /// How many runs of polls may be made again.
+    /// How many disturbed runs of polls may be repeated.
     pub(crate) fn repeats(&self) -> usize {
         if self.smoke { 0 } else { 100 }
     }
 
-    /// Rounds of commits before those that count. Until the write-ahead logs are as long as they get, commits take longer: a
-    /// file that grows has more to bring to the disk.
+    /// Rounds of commits before those that count. Until the write-ahead logs have their full length, commits take longer: a
+    /// growing file has more to write to the disk.
     pub(crate) fn warm_up(&self) -> usize {
         if self.smoke { 0 } else { 3 }
     }
@@ -65,8 +65,7 @@ impl Plan {
         if size > self.main { self.repetitions.min(2) } else { self.repetitions }
     }
 
-    /// How often polls are measured. More often where a p99 is judged: what takes a core away for milliseconds, be it but a
-    /// hundredth of the time, comes and goes.
+    /// How often polls are measured. More often where a p99 has a target, because disturbances of a few milliseconds come and go.
     pub(crate) fn poll_repetitions(&self, size: usize, Manner { kept, gzip, .. }: Manner) -> usize {
         if size == self.main && kept && !gzip && !self.smoke { 15 } else { self.repetitions }
     }
@@ -77,7 +76,7 @@ impl Plan {
     }
 
     /// Whether polls of a fleet are measured in a manner.
-    pub(crate) fn asks(&self, size: usize, Manner { kept, gzip, paused, .. }: Manner) -> bool {
+    pub(crate) fn includes(&self, size: usize, Manner { kept, gzip, paused, .. }: Manner) -> bool {
         match (self.smoke, size == self.main) {
             (_, is_main) if paused => is_main,
             (true, true) => kept || gzip,

@@ -1,11 +1,10 @@
--- The polls of wrk: whole requests, made before the first is sent and drawn at random, or in turn from a place on.
--- The arguments are a file with the DNS names of clusters, the rest of the path, more headers, "random" or "in-turn",
--- and a number, which is the seed or the place; and, if there is one more, the milliseconds between an answer and the
--- next poll of its connection.
+-- The polls of wrk: requests that are prepared before the first is sent, and sent in random order, or in turn from an index on.
+-- The arguments are a file with the DNS names of clusters, the rest of the path, more headers, "random" or "in-turn", and a
+-- number, which is the seed or the index; and optionally the milliseconds between an answer and the next poll of a connection.
 --
--- There are as many of them for every fleet, and no two are alike: of a hundred the processor's caches would hold all, and of a
--- hundred thousand none, so that the load would be slower with a larger fleet whoever answers it.
-local LEAST = 100000
+-- Every fleet gets as many different requests: with a hundred, all would fit the processor's caches, and with a hundred thousand
+-- none, so that wrk itself would be slower with a larger fleet.
+local MIN_REQUESTS = 100000
 local polls, count, turn = {}, 0, 0
 local draw
 
@@ -20,7 +19,7 @@ function init(args)
       count = count + 1
       polls[count] = "GET /api/v2/flux/clusters/" .. name .. rest .. string.format("X-Poll: %06d\r\n\r\n", count)
     end
-  until count >= LEAST
+  until count >= MIN_REQUESTS
   if args[4] == "random" then
     math.randomseed(args[5])
     draw = function() return polls[math.random(count)] end

@@ -1,4 +1,4 @@
-//! A change on one server, until all replicas have it: two that write and three that read, on one PostgreSQL.
+//! How long a change takes until it is visible on all replicas: two that write and three that read, on one PostgreSQL.
 
 use std::{
     fmt::Write as _,
@@ -20,20 +20,20 @@ use crate::{
 
 const MODES: [&str; 5] = ["crud", "crud", "read-only", "read-only", "read-only"];
 
-/// How often a replica without wake-up calls is looked at.
-const CHANGES_WITHOUT_CALLS: usize = 20;
+/// How many changes are measured without notifications.
+const CHANGES_WITHOUT_NOTIFICATIONS: usize = 20;
 
 struct Replicas {
     /// The version of the database.
     postgres: String,
     changes: usize,
-    /// What was measured, with a name for programs and one for people; first of all a round trip.
+    /// Each measurement, with its key and its title. The first is a round trip.
     rows: Vec<(&'static str, &'static str, Times)>,
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let changes = if bench.plan.smoke { 100 } else { 1_000 };
-    // As it is installed: a commit is on the disk.
+    // As in an installation: a commit is on the disk.
     let postgres = Postgres::start_with(&[("fsync", "on")]);
     postgres.sql("postgres", "CREATE DATABASE fleet");
     let version = postgres.sql("fleet", "SHOW server_version");
@@ -43,16 +43,16 @@ pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let (acknowledged, visible) = change(&servers, changes, 0);
     drop(servers);
 
-    // Through a pooler nobody is called; everybody looks.
+    // Through a pooler there are no notifications; replicas poll.
     let url = postgres.pooled("fleet", "");
     let servers: Vec<_> = MODES.iter().map(|mode| start(&url, mode)).collect();
-    let (_, uncalled) = change(&servers, changes.min(CHANGES_WITHOUT_CALLS), changes);
+    let (_, not_notified) = change(&servers, changes.min(CHANGES_WITHOUT_NOTIFICATIONS), changes);
     let rows = vec![
         ("round_trip", "one round trip to the database", round_trip),
         ("commit", "one commit of a row", commit),
         ("acknowledged", "a change, acknowledged", acknowledged),
         ("visible", "a change, visible on all five", visible),
-        ("visible_without_calls", "the same where the database does not tell of changes", uncalled),
+        ("visible_without_calls", "the same without notifications of the database", not_notified),
     ];
     Box::new(Replicas { postgres: version.trim().to_owned(), changes, rows })
 }
@@ -61,7 +61,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// What the database takes by itself.
+/// The times of the database alone.
 async fn database(url: &str, times: usize) -> (Times, Times) {
     let mut connection = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
     sqlx::raw_sql("CREATE TABLE bench (at BIGINT)").execute(&mut connection).await.unwrap();
@@ -99,7 +99,7 @@ fn start(url: &str, mode: &str) -> Running {
     running
 }
 
-/// Changes one thing after another on the first server. How long until it is acknowledged, and until all have it.
+/// Makes changes on the first server. How long until each is acknowledged, and until it is visible on all.
 fn change(servers: &[Running], changes: usize, from: usize) -> (Times, Times) {
     let agent = agent();
     let (mut acknowledged, mut visible) = (Vec::with_capacity(changes), Vec::with_capacity(changes));
@@ -164,8 +164,8 @@ impl Section for Replicas {
             let figures = json!({
                 "median_ms": rounded(times.median()),
                 "p99_ms": rounded(times.p99()),
-                "min_ms": rounded(times.of_a_thousand(0)),
-                "max_ms": rounded(times.of_a_thousand(1_000)),
+                "min_ms": rounded(times.permille(0)),
+                "max_ms": rounded(times.permille(1_000)),
             });
             ((*name).to_owned(), figures)
         };

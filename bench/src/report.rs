@@ -12,7 +12,7 @@ pub(crate) trait Section {
     fn json(&self) -> Value;
 
     /// Its figures beside their targets.
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         Vec::new()
     }
 
@@ -23,7 +23,7 @@ pub(crate) trait Section {
 }
 
 /// A figure beside its target.
-pub(crate) struct Verdict {
+pub(crate) struct TargetCheck {
     what: String,
     figure: f64,
     target: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Verdict {
     unit: &'static str,
 }
 
-impl Verdict {
+impl TargetCheck {
     pub(crate) fn at_least(what: String, figure: f64, target: f64, unit: &'static str) -> Self {
         Self { what, figure, target, at_least: true, unit }
     }
@@ -71,7 +71,7 @@ impl Report {
         self.sections.push((name, section));
     }
 
-    pub(crate) fn tell(&self, bench: &Bench) {
+    pub(crate) fn print(&self, bench: &Bench) {
         for (_, section) in &self.sections {
             println!("\n{}", section.table());
         }
@@ -85,7 +85,7 @@ impl Report {
         println!("\nIn {:.0} s; results.json is in {}", self.start.elapsed().as_secs_f64(), results.display());
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         self.sections.iter().flat_map(|(_, section)| section.verdicts()).collect()
     }
 
@@ -106,7 +106,7 @@ impl Report {
     fn json(&self, bench: &Bench) -> Value {
         let sections: Map<_, _> =
             self.sections.iter().map(|(name, section)| ((*name).to_owned(), section.json())).collect();
-        let verdicts: Value = self.verdicts().iter().map(Verdict::json).collect();
+        let verdicts: Value = self.verdicts().iter().map(TargetCheck::json).collect();
         let seeding = bench
             .fleets
             .iter()

@@ -1,16 +1,16 @@
-//! Sections that are a table with a row for each size of fleet.
+//! Sections with one table, with a row for each size of fleet.
 
 use serde_json::Value;
 
 use crate::{
     Bench,
-    report::{Section, Verdict},
+    report::{Section, TargetCheck},
     seeded::Seeded,
 };
 
-/// What was measured with one fleet.
-pub(crate) trait Row {
-    /// What the table is about.
+/// The results for one fleet.
+pub(crate) trait TableRow {
+    /// The title of the table.
     const TITLE: &'static str;
 
     /// Clusters of the fleet.
@@ -19,8 +19,8 @@ pub(crate) trait Row {
     fn line(&self) -> String;
     fn json(&self) -> Value;
 
-    /// How its figures stand to what they should be, where something is asked of a fleet of this size or of the main one.
-    fn verdicts(&self, _is_main: bool) -> Vec<Verdict> {
+    /// Its figures that have a target, for a fleet of this size or for the main one.
+    fn verdicts(&self, _is_main: bool) -> Vec<TargetCheck> {
         Vec::new()
     }
 }
@@ -30,8 +30,8 @@ struct Rows<R> {
     main: usize,
 }
 
-/// Measures with fleets, one after the other.
-pub(crate) fn of<'a, R: Row + 'static>(
+/// Measures each fleet, one after the other.
+pub(crate) fn measure_all<'a, R: TableRow + 'static>(
     bench: &Bench,
     fleets: impl Iterator<Item = &'a Seeded>,
     measure: fn(&Bench, &Seeded) -> R,
@@ -39,7 +39,7 @@ pub(crate) fn of<'a, R: Row + 'static>(
     Box::new(Rows { rows: fleets.map(|fleet| measure(bench, fleet)).collect(), main: bench.plan.main })
 }
 
-impl<R: Row> Section for Rows<R> {
+impl<R: TableRow> Section for Rows<R> {
     fn table(&self) -> String {
         let lines: Vec<_> = self.rows.iter().map(R::line).collect();
         format!("{}\n\n{}\n{}\n", R::TITLE, R::heads(), lines.join("\n"))
@@ -49,7 +49,7 @@ impl<R: Row> Section for Rows<R> {
         self.rows.iter().map(R::json).collect()
     }
 
-    fn verdicts(&self) -> Vec<Verdict> {
+    fn verdicts(&self) -> Vec<TargetCheck> {
         self.rows.iter().flat_map(|row| row.verdicts(row.size() == self.main)).collect()
     }
 }

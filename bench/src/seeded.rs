@@ -1,4 +1,5 @@
-//! Fleets in databases: seeded once by a server that was stopped, so that all that is measured is after a restart.
+//! Seeded fleets: databases that a server has created from a seed file. That server is stopped, so every measurement is after a
+//! restart.
 
 use std::{
     fs,
@@ -51,7 +52,7 @@ impl Seeded {
         self.serve_changes_under(machine, core, &[])
     }
 
-    /// The same under another program.
+    /// The same, started by another program.
     pub(crate) fn serve_changes_under(&self, machine: &Machine, core: Core, under: &[&str]) -> (Server, TempDir) {
         let folder = tempfile::tempdir_in(&self.folder).unwrap();
         fs::copy(self.folder.join("fleet.db"), folder.path().join("fleet.db")).unwrap();

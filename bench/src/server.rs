@@ -1,4 +1,4 @@
-//! Our server, as a process of its own on a SQLite file.
+//! Our server, as a separate process on a SQLite file.
 
 use std::{
     fs::{self, File},
@@ -12,11 +12,11 @@ use std::{
 use harness::{LONG, READ, WRITE};
 
 use crate::{
-    http::Connection,
+    http::HttpConnection,
     machine::{self, Core, Machine},
 };
 
-/// Between two looks at a server that is about to be ready: each of them takes from what it has.
+/// Between two requests to a server that is starting: each takes processor time from it.
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(crate) struct Server {
@@ -33,7 +33,7 @@ impl Server {
         Self::start_under(machine, core, &[], folder, settings)
     }
 
-    /// The same under another program, which is told how to start it.
+    /// The same, started by another program with these arguments.
     pub(crate) fn start_under(
         machine: &Machine,
         core: Core,
@@ -44,10 +44,10 @@ impl Server {
         let address = free_address();
         let log = folder.join("server.log");
         let server = machine::server();
-        let words = [under, &[&server]].concat();
-        let mut command = machine.command(core, "KILL", words[0]);
+        let command_line = [under, &[&server]].concat();
+        let mut command = machine.command(core, "KILL", command_line[0]);
         command
-            .args(&words[1..])
+            .args(&command_line[1..])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("AUTH_TOKEN", READ)
@@ -63,8 +63,8 @@ impl Server {
         let mut server = Self { process, address, log, ready_after: Duration::ZERO };
         while !server.is_ready() {
             let ended = server.process.try_wait().unwrap();
-            let told = || fs::read_to_string(&server.log).unwrap_or_default();
-            assert!(ended.is_none() && start.elapsed() < LONG * 5, "it does not get ready: {}", told());
+            let log = || fs::read_to_string(&server.log).unwrap_or_default();
+            assert!(ended.is_none() && start.elapsed() < LONG * 5, "the server is not ready: {}", log());
             thread::sleep(PAUSE);
         }
         server.ready_after = start.elapsed();
@@ -72,7 +72,7 @@ impl Server {
     }
 
     fn is_ready(&self) -> bool {
-        let ask = || Connection::open(&self.address)?.get("/ready", "");
+        let ask = || HttpConnection::open(&self.address)?.get("/ready", "");
         ask().is_ok_and(|answer| answer.status == 200)
     }
 
@@ -80,14 +80,14 @@ impl Server {
         self.process.id()
     }
 
-    pub(crate) fn connect(&self) -> Connection {
-        Connection::open(&self.address).unwrap()
+    pub(crate) fn connect(&self) -> HttpConnection {
+        HttpConnection::open(&self.address).unwrap()
     }
 
-    /// Stops it as a system does, so that its database is in one file.
+    /// Stops it with SIGTERM, so that its database is in one file.
     pub(crate) fn stop(mut self) {
-        let told = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
-        assert!(told.success(), "the server was gone");
+        let sent = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
+        assert!(sent.success(), "the server has already ended");
         let ended = self.process.wait().unwrap();
         assert!(ended.success(), "the server ended with {ended}");
     }
@@ -95,13 +95,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have been stopped.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// An address on loopback that nobody listens on.
+/// A free address on loopback.
 pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

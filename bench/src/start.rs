@@ -1,4 +1,4 @@
-//! From the start of the process to ready, beside the time in which `sqlite3` reads the same rows and throws them away.
+//! The time from the start of the process to ready, compared with the time in which `sqlite3` reads the same rows.
 
 use std::{
     process::{Command, Stdio},
@@ -11,8 +11,8 @@ use crate::{
     Bench,
     figures::{Spread, grouped, milliseconds, rounded},
     machine::Core,
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
@@ -21,12 +21,12 @@ struct Starts {
     size: usize,
     ready: Spread,
     sqlite: Spread,
-    /// The first start, which made the log from a seed file.
+    /// The first start, which creates the change log from a seed file.
     seeding: f64,
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    rows::of(bench, bench.fleets.iter(), measure)
+    rows::measure_all(bench, bench.fleets.iter(), measure)
 }
 
 fn measure(bench: &Bench, fleet: &Seeded) -> Starts {
@@ -61,8 +61,8 @@ impl Starts {
     }
 }
 
-impl Row for Starts {
-    const TITLE: &'static str = "Start (ms; median, and from the least to the most)";
+impl TableRow for Starts {
+    const TITLE: &'static str = "Start (ms; median, least and most)";
 
     fn size(&self) -> usize {
         self.size
@@ -75,8 +75,8 @@ impl Row for Starts {
     }
 
     fn line(&self) -> String {
-        let told = |spread: &Spread| format!("{:.1} ({:.1}-{:.1})", spread.median, spread.min, spread.max);
-        let (ready, sqlite, seeding) = (told(&self.ready), told(&self.sqlite), grouped(self.seeding));
+        let cell = |spread: &Spread| format!("{:.1} ({:.1}-{:.1})", spread.median, spread.min, spread.max);
+        let (ready, sqlite, seeding) = (cell(&self.ready), cell(&self.sqlite), grouped(self.seeding));
         format!("{:>8} {ready:>30} {sqlite:>30} {:>6.2} {seeding:>10}", self.size, self.ratio())
     }
 
@@ -90,8 +90,8 @@ impl Row for Starts {
         })
     }
 
-    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
-        let what = format!("start to ready at {} clusters, beside sqlite3 reading the rows", self.size);
-        is_main.then(|| Verdict::at_most(what, self.ratio(), 2.0, "x")).into_iter().collect()
+    fn verdicts(&self, is_main: bool) -> Vec<TargetCheck> {
+        let what = format!("start to ready at {} clusters, compared with sqlite3 reading the rows", self.size);
+        is_main.then(|| TargetCheck::at_most(what, self.ratio(), 2.0, "x")).into_iter().collect()
     }
 }

@@ -1,5 +1,5 @@
-//! The store by itself, in this process: the same rows and the same changes, with no server around it and no thought. What
-//! stands on it cannot be faster with one change after another, so where it misses an aim this says how much is its own.
+//! The store alone, in this process: the same rows and the same changes, without a server and without reviews. A server cannot be
+//! faster with one change after another, so where it misses a target this shows which part of the time is the server's.
 
 use std::{fs, path::Path, time::Instant};
 
@@ -11,7 +11,7 @@ use store::{SqliteStore, Store as _};
 use crate::{
     Bench,
     figures::{Spread, grouped, milliseconds, rounded},
-    rows::{self, Row},
+    rows::{self, TableRow},
     seeded::Seeded,
     start, writes,
 };
@@ -28,7 +28,7 @@ struct Alone {
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn crate::report::Section> {
-    rows::of(bench, bench.fleets.iter(), measure)
+    rows::measure_all(bench, bench.fleets.iter(), measure)
 }
 
 fn measure(bench: &Bench, fleet: &Seeded) -> Alone {
@@ -42,9 +42,9 @@ async fn measure_on_runtime(bench: &Bench, fleet: &Seeded) -> Alone {
     let file = folder.path().join("fleet.db");
     fs::copy(fleet.folder.join("fleet.db"), &file).unwrap();
     let store = open(&file).await;
-    let picture = store.load().await.unwrap();
-    let mut head = picture.point;
-    let clusters: Vec<_> = picture.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
+    let stored = store.load().await.unwrap();
+    let mut head = stored.point;
+    let clusters: Vec<_> = stored.documents.iter().filter(|it| it.kind.as_str() == ResourceType::CLUSTER).collect();
     let bytes = clusters[0].body.text().len();
     let bare = writes::bare(&folder.path().join("bare.db"));
 
@@ -94,7 +94,7 @@ pub(crate) async fn open(file: &Path) -> SqliteStore {
     SqliteStore::open(&format!("sqlite://{}?mode=rw", file.display()).parse().unwrap()).await.unwrap()
 }
 
-/// A change that writes documents as they are.
+/// A change that writes documents unchanged.
 pub(crate) fn change(head: &Point, documents: &[&Document]) -> Change {
     let write = |it: &&Document| Write { kind: it.kind.clone(), id: it.id.clone(), op: it.op() };
     Change::after(head, origin(), documents.iter().map(write).collect())
@@ -114,7 +114,7 @@ impl Alone {
     }
 }
 
-impl Row for Alone {
+impl TableRow for Alone {
     const TITLE: &'static str =
         "The store by itself, one change after another, without a server: what stands on it cannot be faster";
 

@@ -1,6 +1,6 @@
-//! Single writes, one after another and of several who write at once, beside a bare loop that commits one row of the same
-//! size to a SQLite file in the same folder, and servers that do a part of ours; and one patch of the whole fleet, beside
-//! as many single writes.
+//! Single writes, by one client and by several at once, compared with a bare loop that commits one row of the same size to a
+//! SQLite file in the same folder, and with servers that do only a part of the work; and one patch of the whole fleet, compared
+//! with as many single writes.
 
 use std::{fs, path::Path, thread, time::Instant};
 
@@ -12,20 +12,21 @@ use crate::{
     catalogue::{BASE, component_id},
     figures::{Spread, Times, grouped, milliseconds, rounded},
     fleet::cluster_id,
-    http::Connection,
+    http::HttpConnection,
     machine::Core,
-    report::{Section, Verdict},
-    rows::{self, Row},
+    report::{Section, TargetCheck},
+    rows::{self, TableRow},
     seeded::Seeded,
 };
 
-/// Apart from one another, so that neighbours are not written one after the other.
+/// The distance between two written clusters, so that neighbours are not written one after the other.
 pub(crate) const STRIDE: usize = 7_919;
 
-/// How many write at once.
+/// How many clients write at once.
 const WRITERS: usize = 8;
 
-/// Where the turns of those who write at once begin, and those of patches of all. What was written before is no change.
+/// The first turn of the clients that write at once, and of the patches of all clusters. A value that was written before would be
+/// no change.
 const OTHERS: usize = 100_000;
 const ALL: usize = 1_000_000;
 
@@ -34,21 +35,21 @@ struct Writes {
     /// Bytes of a cluster's document.
     bytes: usize,
     per_second: Spread,
-    /// The same of several who write at once.
+    /// The same with several clients at once.
     together_per_second: Spread,
     median_ms: f64,
     p99_ms: f64,
     bare_per_second: Spread,
-    /// The same behind HTTP, to our log, and after a thought.
+    /// The same of the servers that commit a row, append a change, and review and append a change.
     parts_per_second: [Spread; 3],
     bulk_ms: Spread,
 }
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
-    rows::of(bench, bench.fleets.iter(), measure)
+    rows::measure_all(bench, bench.fleets.iter(), measure)
 }
 
-/// Something else every time: how many replicas a component has that every cluster has.
+/// A patch with another value each time: the replicas of a component that every cluster has.
 pub(crate) fn replicas(turn: usize) -> String {
     json!({"patches": {component_id(BASE): {"replicaCount": (turn + 10).to_string()}}}).to_string()
 }
@@ -67,7 +68,7 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
     let mut parts = [
         bare_servers::committer(folder.path(), bytes),
         bare_servers::appender(&copy("appender.db")),
-        bare_servers::thinker(&copy("thinker.db")),
+        bare_servers::reviewer(&copy("reviewer.db")),
     ];
 
     let mut others: Vec<_> = (0..WRITERS).map(|_| server.connect()).collect();
@@ -119,22 +120,22 @@ fn measure(bench: &Bench, fleet: &Seeded) -> Writes {
 }
 
 /// Patches one cluster.
-fn single(connection: &mut Connection, size: usize, turn: usize) {
+fn single(connection: &mut HttpConnection, size: usize, turn: usize) {
     let path = format!("/clusters/{}", cluster_id(turn * STRIDE % size));
     connection.patch(&path, &replicas(turn)).unwrap().ok();
 }
 
 /// Patches all clusters in one change; milliseconds until it is acknowledged.
-pub(crate) fn bulk(connection: &mut Connection, size: usize, turn: usize) -> f64 {
+pub(crate) fn bulk(connection: &mut HttpConnection, size: usize, turn: usize) -> f64 {
     let start = Instant::now();
     let answer = connection.patch("/clusters?all=true", &replicas(turn)).unwrap().ok();
     let taken = milliseconds(start.elapsed());
     let written: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(written["documents"].as_array().unwrap().len(), size, "the patch did not reach everybody");
+    assert_eq!(written["documents"].as_array().unwrap().len(), size, "the patch did not reach all clusters");
     taken
 }
 
-/// As durable as our log: a commit is on the disk.
+/// As durable as our change log: a commit is on the disk.
 pub(crate) fn bare(file: &Path) -> Sqlite {
     let connection = Sqlite::open(file).unwrap();
     let statements = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -170,10 +171,10 @@ impl Writes {
     }
 }
 
-impl Row for Writes {
+impl TableRow for Writes {
     const TITLE: &'static str = "\
-Durable writes, beside a bare SQLite loop that commits one row of the same size, and servers that only commit, append to
-our log, or think before they append; and a patch of all clusters";
+Durable writes, compared with a bare SQLite loop that commits one row of the same size, and with servers that only commit,
+append to our change log, or review and append; and a patch of all clusters";
 
     fn size(&self) -> usize {
         self.size
@@ -190,7 +191,7 @@ our log, or think before they append; and a patch of all clusters";
             "x",
             "commit",
             "append",
-            "think",
+            "review",
             "eight at once",
             "x",
             "all, ms",
@@ -206,32 +207,32 @@ our log, or think before they append; and a patch of all clusters";
             ratio,
             commit,
             append,
-            think,
+            review,
             together,
             together_ratio,
             bulk,
             bulk_ratio,
         ] = heads;
         format!(
-            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {commit:>6} {append:>6} {think:>6} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
+            "{clusters:>8} {bytes:>6} {rate:>21} {p50:>7} {p99:>7} {bare:>21} {ratio:>5} {commit:>6} {append:>6} {review:>6} {together:>21} {together_ratio:>5} {bulk:>25} {bulk_ratio:>12}"
         )
     }
 
     fn line(&self) -> String {
-        let told =
+        let cell =
             |spread: &Spread| format!("{} ({}-{})", grouped(spread.median), grouped(spread.min), grouped(spread.max));
-        let (rate, bare, bulk) = (told(&self.per_second), told(&self.bare_per_second), told(&self.bulk_ms));
-        let together = told(&self.together_per_second);
+        let (rate, bare, bulk) = (cell(&self.per_second), cell(&self.bare_per_second), cell(&self.bulk_ms));
+        let together = cell(&self.together_per_second);
         let Self { size, bytes, median_ms, p99_ms, .. } = self;
         let (ratio, together_ratio, bulk_ratio) = (self.ratio(), self.together_ratio(), self.bulk_ratio());
-        let [commit, append, think] = self.limits();
+        let [commit, append, review] = self.limits();
         format!(
-            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {commit:>6.2} {append:>6.2} {think:>6.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
+            "{size:>8} {bytes:>6} {rate:>21} {median_ms:>7.2} {p99_ms:>7.2} {bare:>21} {ratio:>5.2} {commit:>6.2} {append:>6.2} {review:>6.2} {together:>21} {together_ratio:>5.2} {bulk:>25} {bulk_ratio:>12.1}"
         )
     }
 
     fn json(&self) -> Value {
-        let ([commits, appends, thinks], limits) = (&self.parts_per_second, self.limits().map(rounded));
+        let ([commits, appends, reviews], limits) = (&self.parts_per_second, self.limits().map(rounded));
         json!({
             "clusters": self.size,
             "document_bytes": self.bytes,
@@ -243,7 +244,7 @@ our log, or think before they append; and a patch of all clusters";
             "servers_that_do_less": {
                 "commits_per_second": commits.json(),
                 "appends_per_second": appends.json(),
-                "appends_after_a_thought_per_second": thinks.json(),
+                "appends_after_a_thought_per_second": reviews.json(),
                 "ratios": limits,
             },
             "writers_at_once": WRITERS,
@@ -254,18 +255,18 @@ our log, or think before they append; and a patch of all clusters";
         })
     }
 
-    fn verdicts(&self, is_main: bool) -> Vec<Verdict> {
+    fn verdicts(&self, is_main: bool) -> Vec<TargetCheck> {
         if !is_main {
             return Vec::new();
         }
         let writes =
-            format!("durable writes/s at {} clusters, one after another, beside a bare SQLite loop", self.size);
+            format!("durable writes/s at {} clusters, one after another, compared with a bare SQLite loop", self.size);
         let together = format!("the same, {WRITERS} at once");
         let bulk = format!("a patch of {} clusters, as many times as fast as one by one", self.size);
         vec![
-            Verdict::at_least(writes, self.ratio(), 0.5, "x"),
-            Verdict::at_least(together, self.together_ratio(), 0.5, "x"),
-            Verdict::at_least(bulk, self.bulk_ratio(), 100.0, "x"),
+            TargetCheck::at_least(writes, self.ratio(), 0.5, "x"),
+            TargetCheck::at_least(together, self.together_ratio(), 0.5, "x"),
+            TargetCheck::at_least(bulk, self.bulk_ratio(), 100.0, "x"),
         ]
     }
 }

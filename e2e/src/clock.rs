@@ -1,4 +1,4 @@
-//! Waiting, and for how long.
+//! Waiting, with a limit.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -8,14 +8,14 @@ use std::{
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Longer than anything should take, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// Longer than any wait should take, on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
@@ -29,10 +29,10 @@ impl Stopwatch {
     }
 }
 
-/// Whether somebody wants the run to end.
+/// Whether the process was asked to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Makes all waiting end when the process is told to, so that nothing that was started is left behind.
+/// Ends all waits on SIGTERM and SIGINT, so that all processes that were started are ended.
 pub(crate) fn end_on_signals() {
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -48,20 +48,20 @@ pub(crate) fn end_on_signals() {
     });
 }
 
-/// Lets time pass.
+/// Waits for a fixed time.
 pub(crate) fn pass(time: Duration) {
     let watch = Stopwatch::start();
     while watch.time() < time {
-        assert!(!ENDING.load(Ordering::Relaxed), "the run was told to end");
+        assert!(!ENDING.load(Ordering::Relaxed), "the run was asked to end");
         thread::sleep(Duration::from_millis(20).min(time));
     }
 }
 
-/// Waits for something that must come.
+/// Waits until a condition holds.
 pub(crate) fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
     let watch = Stopwatch::start();
     while !is() {
-        assert!(watch.time() < PATIENCE, "it did not come to be within {} s that {what}", PATIENCE.as_secs());
+        assert!(watch.time() < TIMEOUT, "timeout after {} s: {what}", TIMEOUT.as_secs());
         pass(Duration::from_millis(50));
     }
 }

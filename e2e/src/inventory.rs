@@ -1,4 +1,4 @@
-//! What the API has brought onto a cluster.
+//! The objects on a cluster that come from the API.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use serde_json::Value;
 
 use crate::kubectl::Kubectl;
 
-/// Everything that templates of the demo make, and what charts and artifacts make of it.
+/// The kinds of all objects that the demo's templates, charts and artifacts create.
 const KINDS: &str = "namespaces,clusterrolebindings,configmaps,networkpolicies,deployments,\
                      helmreleases,helmcharts,helmrepositories,kustomizations.kustomize.toolkit.fluxcd.io,ocirepositories";
 
-/// Objects by kind, namespace and name, each with the uid that tells it from its successor.
+/// Objects by kind, namespace and name, each with its uid, which differs after a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inventory(BTreeMap<(String, String, String), String>);
 
 impl Inventory {
-    /// What ResourceSets have made, and what was made of that. An object that is on its way out is not there any more.
-    pub(crate) fn of(kubectl: &Kubectl) -> Self {
+    /// Reads the objects that ResourceSets have created, directly or through Helm and Kustomizations. An object that is being
+    /// deleted does not count.
+    pub(crate) fn read(kubectl: &Kubectl) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let named = kubectl.list(&["-A", KINDS]).into_iter().filter(is_brought).map(|object| {
+        let named = kubectl.list(&["-A", KINDS]).into_iter().filter(comes_from_api).map(|object| {
             let metadata = &object["metadata"];
             let name = (text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]));
             (name, text(&metadata["uid"]))
@@ -40,28 +41,28 @@ impl Inventory {
         self.0.len()
     }
 
-    /// What is not there any more, or is there under another uid.
+    /// The objects that do not exist any more, or have another uid.
     pub(crate) fn lost_in(&self, now: &Self) -> Vec<String> {
         let lost = self.0.iter().filter(|(name, uid)| now.0.get(name) != Some(uid));
         lost.map(|((kind, namespace, name), _)| format!("{kind} {namespace}/{name}")).collect()
     }
 
-    /// Whether the same names are there, be they the same objects or not.
-    pub(crate) fn has_names_of(&self, other: &Self) -> bool {
+    /// Whether both have objects of the same names, with any uid.
+    pub(crate) fn has_same_names_as(&self, other: &Self) -> bool {
         self.0.keys().eq(other.0.keys())
     }
 }
 
-/// A ResourceSet without our guard, which scenarios put beside ours to see it lose its objects.
+/// A ResourceSet without our guard, which scenarios install to see it lose its objects.
 pub(crate) const UNGUARDED: &str = "unguarded";
 
-/// By a ResourceSet, by Helm, or by a Kustomization that a ResourceSet has made.
-fn is_brought(object: &Value) -> bool {
+/// Whether a ResourceSet, Helm, or a Kustomization of a ResourceSet has created an object.
+fn comes_from_api(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let labels = &metadata["labels"];
     let marks =
         ["resourceset.fluxcd.controlplane.io/name", "helm.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/name"];
-    // The providers that phone-home makes are no goods, and what is there to be lost is none either.
+    // The objects of the unguarded ResourceSet are meant to be lost.
     let is_ours = labels[marks[0]] != UNGUARDED;
     metadata["deletionTimestamp"].is_null() && is_ours && marks.iter().any(|mark| !labels[mark].is_null())
 }

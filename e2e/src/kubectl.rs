@@ -1,4 +1,4 @@
-//! The cluster, through the tool that everybody knows.
+//! The cluster, through `kubectl`.
 
 use std::{
     io::Write as _,
@@ -25,7 +25,7 @@ impl Kubectl {
         command
     }
 
-    /// Runs it, whatever comes of it.
+    /// Runs it; it may fail.
     pub(crate) fn attempt(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
@@ -33,8 +33,8 @@ impl Kubectl {
     /// Runs it; it must succeed.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.attempt(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "kubectl {}: {said}", arguments.join(" "));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "kubectl {}: {error}", arguments.join(" "));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -42,7 +42,7 @@ impl Kubectl {
     pub(crate) fn get(&self, arguments: &[&str]) -> Value {
         let get = || self.attempt(&[&["get", "-o", "json", "--ignore-not-found"], arguments].concat());
         let mut output = get();
-        // A server under load may not answer at once, and that is no verdict.
+        // A server under load may fail once; that is not the failure of a scenario.
         for _ in 0..5 {
             if output.status.success() {
                 break;
@@ -50,12 +50,12 @@ impl Kubectl {
             pass(Duration::from_secs(1));
             output = get();
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "kubectl get {}: {said}", arguments.join(" "));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "kubectl get {}: {error}", arguments.join(" "));
         if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).unwrap() }
     }
 
-    /// All objects that are asked for; perhaps none.
+    /// The requested objects, if any.
     pub(crate) fn list(&self, arguments: &[&str]) -> Vec<Value> {
         match self.get(arguments)["items"].take() {
             Value::Array(items) => items,
@@ -63,12 +63,12 @@ impl Kubectl {
         }
     }
 
-    /// Something in `flux-system`.
+    /// An object in `flux-system`.
     pub(crate) fn flux(&self, kind: &str, name: &str) -> Value {
         self.get(&["-n", "flux-system", kind, name])
     }
 
-    /// Applies manifests, whoever has applied them before.
+    /// Applies manifests, and takes over fields of other managers.
     pub(crate) fn apply(&self, manifests: &str) {
         let output = self.feed(&["apply", "--server-side", "--force-conflicts", "-f", "-"], manifests);
         assert!(output.status.success(), "kubectl apply: {}", String::from_utf8_lossy(&output.stderr));
@@ -88,7 +88,7 @@ impl Kubectl {
     }
 }
 
-/// The message of a condition, with what it says of readiness.
+/// A condition: its status, reason and message.
 pub(crate) fn condition(object: &Value, kind: &str) -> String {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions.find(|condition| condition["type"] == kind);
@@ -101,7 +101,7 @@ pub(crate) fn condition(object: &Value, kind: &str) -> String {
     )
 }
 
-/// Whether an object says that it is ready.
+/// Whether the condition `Ready` of an object is true.
 pub(crate) fn is_ready(object: &Value) -> bool {
     condition(object, "Ready").starts_with("Ready=True")
 }

@@ -1,10 +1,10 @@
-//! The claim of the product, proven: change the API, and a cluster that nobody touched converges; and whatever happens to
-//! the API, a live cluster loses nothing. Against the real Flux Operator, Kubernetes and Flux controllers, on loopback.
+//! End-to-end tests of the product's claim: after a change in the API the cluster converges by itself; and whatever happens to
+//! the API, a live cluster loses nothing. With the real Flux Operator, Kubernetes and Flux controllers, on loopback.
 //!
-//! `e2e PARTS [SCENARIO …]` runs all scenarios in their order, or the first boot and those that are named; `PARTS` is the folder
-//! that `e2e/build` prints. They share one cluster, and each leaves the fleet as it found it. The first that fails ends the run.
+//! `e2e PARTS [SCENARIO …]` runs all scenarios in their order, or the first boot and the named ones; `PARTS` is the folder that
+//! `e2e/build` prints. Scenarios share one cluster, and each leaves the fleet as it found it. The first failure ends the run.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "scenarios fail by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "scenarios fail by panicking")]
 
 mod clock;
 mod inventory;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     };
     let names: Vec<String> = arguments.collect();
     if names == ["demo"] {
-        return ended(|| scenarios::demo::run(&parts));
+        return exit_code_of(|| scenarios::demo::run(&parts));
     }
     let mut all = scenarios::all();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|scenario| scenario.name == **name)) {
@@ -51,11 +51,11 @@ fn main() -> ExitCode {
         let first = all[0].name;
         all.retain(|scenario| scenario.name == first || names.iter().any(|name| name == scenario.name));
     }
-    ended(|| run(&parts, &all))
+    exit_code_of(|| run(&parts, &all))
 }
 
-/// What comes of it; what panics has failed, and has let go of everything.
-fn ended(run: impl FnOnce() -> ExitCode) -> ExitCode {
+/// The exit code of a run; a panic is a failure, and has released everything.
+fn exit_code_of(run: impl FnOnce() -> ExitCode) -> ExitCode {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(ExitCode::FAILURE)
 }
 
@@ -70,12 +70,12 @@ fn run(parts: &Path, scenarios: &[Scenario]) -> ExitCode {
         print(&format!("\n=== {name}: {claim}"));
         world.watch = Stopwatch::start();
         run(&mut world);
-        // A scenario leaves the fleet as it found it, or the next one would not mean what it says.
+        // A scenario leaves the fleet as it found it; otherwise the next one would not test its claim.
         match &fleet {
             None => fleet = Some(world.inventory()),
             Some(fleet) => {
                 world.until("all is as it was after the first boot", |kubectl| {
-                    Inventory::of(kubectl).has_names_of(fleet)
+                    Inventory::read(kubectl).has_same_names_as(fleet)
                 });
             }
         }

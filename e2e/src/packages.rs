@@ -1,5 +1,5 @@
-//! What components are made of: the small chart under the names of the demo's, in a repository and in the registry, and the
-//! artifact with manifests.
+//! The packages of the components: a small chart under the names of the demo's charts, in a repository and in the registry, and
+//! an artifact with manifests.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -21,7 +21,7 @@ pub(crate) fn chart_repository(stack: &Stack, port: u16) -> BTreeMap<String, Vec
     files.map(|path| (format!("/{}", path.file_name().unwrap().display()), fs::read(&path).unwrap())).collect()
 }
 
-/// Puts a version of the chart into the registry.
+/// Pushes a version of the chart into the registry.
 pub(crate) fn push_chart(stack: &Stack, version: &str) {
     let folder = stack.root.path().join("oci-charts");
     pack(stack, "in-registry", version, &folder);
@@ -31,14 +31,14 @@ pub(crate) fn push_chart(stack: &Stack, version: &str) {
     succeed(command);
 }
 
-/// Puts the artifact into the registry, with a tag that its objects tell.
+/// Pushes the artifact into the registry, with a tag that its objects contain.
 pub(crate) fn push_artifact(stack: &Stack, tag: &str) {
     let folder = stack.root.path().join(format!("artifact-{tag}"));
     copy(&repository("e2e/artifact"), &folder, &|text| text.replace("BUILD", tag));
     push_folder(stack, &folder, "platform", tag);
 }
 
-/// Puts a folder into the registry.
+/// Pushes a folder into the registry.
 pub(crate) fn push_folder(stack: &Stack, folder: &Path, name: &str, tag: &str) {
     let address = format!("oci://{}/{name}:{tag}", stack.registry);
     let mut command = stack.tool("flux/flux");
@@ -72,7 +72,7 @@ fn copy(from: &Path, to: &Path, change: &dyn Fn(String) -> String) {
 /// Runs a command that must succeed.
 pub(crate) fn succeed(mut command: Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {error}{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -45,7 +45,7 @@ impl Peer {
     pub(crate) fn start(&mut self) {
         self.kill();
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
-        // However the harness ends, no peer is left behind.
+        // The kernel kills the peer when the harness ends, however that happens.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(&self.program).args(&self.arguments);
         command.env_clear().envs(self.environment.iter().cloned()).stdin(Stdio::null());
@@ -68,13 +68,13 @@ impl Peer {
         }
     }
 
-    /// Why it is not running any more, if it is not.
+    /// Why it has ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.process.as_mut()?.try_wait().unwrap()?;
-        Some(format!("{} has ended ({status}); it said:\n{}", self.name, self.last_words()))
+        Some(format!("{} has ended ({status}); its last output:\n{}", self.name, self.last_lines()))
     }
 
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().filter(|line| !line.contains("\"level\":\"info\"")).collect();
         lines[lines.len().saturating_sub(8)..].join("\n")

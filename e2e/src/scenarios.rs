@@ -6,18 +6,18 @@ mod compared;
 mod convergence;
 pub(crate) mod demo;
 mod deployment;
-mod never_collected;
+mod nothing_lost;
 mod recreated;
 mod removal;
 mod ways_in;
 
 use crate::world::World;
 
-/// Something that must be true of the whole.
+/// An end-to-end test.
 #[derive(Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What is shown, in a sentence.
+    /// The claim that it tests, in a sentence.
     pub(crate) claim: &'static str,
     pub(crate) run: fn(&mut World),
 }
@@ -26,12 +26,12 @@ const fn scenario(name: &'static str, claim: &'static str, run: fn(&mut World)) 
     Scenario { name, claim, run }
 }
 
-/// All of them; the others stand on the first.
+/// All scenarios; the others need the first.
 pub(crate) fn all() -> Vec<Scenario> {
     [
         &convergence::SCENARIOS[..],
         &artifacts::SCENARIOS,
-        &never_collected::SCENARIOS,
+        &nothing_lost::SCENARIOS,
         &recreated::SCENARIOS,
         &api_refuses::SCENARIOS,
         &removal::SCENARIOS,

@@ -1,5 +1,5 @@
-//! A cluster on loopback: etcd, the Kubernetes control plane, a node that is not there (kwok), the real Flux Operator and the
-//! real Flux controllers, each as a process of its own.
+//! A cluster on loopback: etcd, the Kubernetes control plane, a simulated node (kwok), the real Flux Operator and the real Flux
+//! controllers, each as a process of its own.
 
 use std::{
     collections::BTreeMap,
@@ -32,10 +32,10 @@ const CONTROLLERS: [&str; 4] =
 
 pub(crate) struct Stack {
     pub(crate) kubectl: Kubectl,
-    /// Where the peers are.
+    /// The folder of the programs.
     parts: PathBuf,
     peers: BTreeMap<String, Peer>,
-    /// Where the notification controller takes events; until it runs, somebody else does, since the operator waits for that.
+    /// The port on which the notification controller receives events. Until it runs, `sink` does, because the operator waits for it.
     events: u16,
     sink: Option<Web>,
     /// The registry of artifacts: host and port.
@@ -44,7 +44,7 @@ pub(crate) struct Stack {
     pub(crate) root: TempDir,
 }
 
-/// A port that nobody has now, below those that the system gives to whoever connects.
+/// A free port, below those that the system gives to clients.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Runs side by side begin at different places.
@@ -215,7 +215,7 @@ impl Stack {
                     folder.display()
                 ))
             }
-            // Dependencies are looked at again every 30 s by default; nobody waits that long here.
+            // Dependencies are checked every 30 s by default, which is too slow for these scenarios.
             _ => peer.arguments(&format!("--events-addr=http://127.0.0.1:{events}/ --requeue-dependency=2s")),
         }
     }
@@ -232,12 +232,12 @@ impl Stack {
         self.peers.insert(name.to_owned(), peer.started());
     }
 
-    /// Where the peers are.
+    /// The folder of the programs.
     pub(crate) fn parts(&self) -> &Path {
         &self.parts
     }
 
-    /// A tool that is built with the peers, with nothing of the caller's environment.
+    /// A tool that is built with the peers, without the caller's environment.
     pub(crate) fn tool(&self, program: &str) -> Command {
         let mut command = Command::new(self.parts.join(program));
         command.env_clear().env("HOME", self.root.path()).env("KUBECONFIG", &self.kubectl.config);
@@ -265,9 +265,9 @@ impl Stack {
     }
 
     /// The last lines of the logs that help most when something has failed.
-    pub(crate) fn last_words(&self) -> String {
-        let told = [OPERATOR, "helm-controller", "kustomize-controller", "source-controller"];
-        told.iter().filter_map(|name| Some(format!("--- {name}\n{}\n", self.peers.get(*name)?.last_words()))).collect()
+    pub(crate) fn last_lines(&self) -> String {
+        let names = [OPERATOR, "helm-controller", "kustomize-controller", "source-controller"];
+        names.iter().filter_map(|name| Some(format!("--- {name}\n{}\n", self.peers.get(*name)?.last_lines()))).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens on the way of a change, from the API to the pods, and when.
+//! The steps of a change, from the API to the pods, and when each happened.
 
 use std::{
     io::BufReader,
@@ -12,16 +12,16 @@ use serde_json::{Deserializer, Value};
 use crate::{
     clock::{Stopwatch, eventually},
     kubectl::{Kubectl, condition},
-    world::{World, tell},
+    world::{World, print_with_time},
 };
 
-/// What `kubectl` is asked for, and what is told of each state.
+/// The arguments of `kubectl`, and the description of each state.
 type Watched<'a> = (Vec<&'a str>, fn(&Value) -> String);
 
-/// Watches the cluster until it is dropped, and tells every step once.
+/// Watches the cluster until it is dropped, and prints every step once.
 pub(crate) struct Timeline {
     watches: Vec<(Child, JoinHandle<()>)>,
-    told: Arc<Mutex<Vec<(f64, String)>>>,
+    steps: Arc<Mutex<Vec<(f64, String)>>>,
 }
 
 impl Timeline {
@@ -53,31 +53,31 @@ impl Timeline {
                 )
             }),
         ];
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let steps = Arc::new(Mutex::new(Vec::new()));
         let mut watches = Vec::new();
         for (arguments, describe) in watched {
             let mut child = kubectl.watch(&arguments);
             let states = Deserializer::from_reader(BufReader::new(child.stdout.take().unwrap())).into_iter::<Value>();
-            let told = told.clone();
+            let steps = steps.clone();
             let thread = thread::spawn(move || {
                 let mut last = String::new();
                 for state in states.map_while(Result::ok) {
                     let text = describe(&state);
                     if text != last {
-                        tell(since, &text);
-                        told.lock().unwrap().push((since.seconds(), text.clone()));
+                        print_with_time(since, &text);
+                        steps.lock().unwrap().push((since.seconds(), text.clone()));
                         last = text;
                     }
                 }
             });
             watches.push((child, thread));
         }
-        Self { watches, told }
+        Self { watches, steps }
     }
 
-    /// When a step was seen first, if it was.
+    /// When a step was first seen, if it was.
     pub(crate) fn time_of(&self, part: &str) -> Option<f64> {
-        self.told.lock().unwrap().iter().find(|(_, text)| text.contains(part)).map(|(time, _)| *time)
+        self.steps.lock().unwrap().iter().find(|(_, text)| text.contains(part)).map(|(time, _)| *time)
     }
 }
 
@@ -92,10 +92,10 @@ impl Drop for Timeline {
     }
 }
 
-/// Tells the first poll of the components after a count of them, and answers when it was.
-pub(crate) fn tell_poll_after(world: &World, before: u64) -> f64 {
+/// Waits for the first poll of the components after a count of them; prints and returns its time.
+pub(crate) fn time_of_poll_after(world: &World, before: u64) -> f64 {
     eventually("the cluster polls", &mut || world.polls("platform-components") > before);
-    world.say("poll        of platform-components came");
+    world.log("poll        of platform-components came");
     world.watch.seconds()
 }
 

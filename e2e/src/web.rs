@@ -1,17 +1,17 @@
-//! A small web server on loopback: the repository of charts, and a foreign server that answers in the place of ours.
+//! A small web server on loopback: the repository of charts, and a foreign server that answers instead of ours.
 
 use std::{collections::BTreeMap, net::TcpListener, sync::Arc, thread};
 
 use axum::{Router, extract::State, http::StatusCode, http::Uri};
 use tokio::sync::oneshot;
 
-/// What is answered: files by path, or the same to everyone.
+/// The answers: files by path, or one answer to every request.
 pub(crate) enum Answers {
     Files(BTreeMap<String, Vec<u8>>),
     Always(StatusCode, Vec<u8>),
 }
 
-/// A server; it ends when it is dropped, and then nobody listens any more.
+/// A server; when it is dropped, it ends and its port is closed.
 pub(crate) struct Web {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,

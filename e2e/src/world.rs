@@ -1,4 +1,4 @@
-//! What scenarios act in: a cluster, the API that it polls, and an operator's command line.
+//! The environment of the scenarios: a cluster, the API that it polls, and the command line tool.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ pub(crate) const CLUSTER: &str = "demo-cluster-01";
 pub(crate) const DNS: &str = "demo-cluster-01.k8s.example.com";
 /// How often it polls here.
 pub(crate) const INTERVAL: &str = "3s";
-/// Some polls and their consequences.
+/// Enough time for several polls and reconciles.
 pub(crate) const A_WHILE: Duration = Duration::from_secs(8);
 /// The types of the demo.
 pub(crate) const TYPES: [&str; 3] = ["platform-components", "namespaces", "rolebindings"];
@@ -36,7 +36,7 @@ pub(crate) const TYPES: [&str; 3] = ["platform-components", "namespaces", "roleb
 pub(crate) struct World {
     pub(crate) stack: Stack,
     api: Option<Running>,
-    /// Where the API's database is.
+    /// The folder of the API's database.
     folder: Arc<TempDir>,
     seed: PathBuf,
     port: u16,
@@ -45,8 +45,8 @@ pub(crate) struct World {
     _charts: Web,
     pub(crate) watch: Stopwatch,
     counter: u64,
-    /// What must not be lost at the moment.
-    pub(crate) kept: Option<Inventory>,
+    /// The objects that must not be lost at the moment.
+    pub(crate) protected: Option<Inventory>,
 }
 
 impl World {
@@ -62,8 +62,8 @@ impl World {
         fs::write(&seed, seed_with(charts_port, &stack.registry)).unwrap();
         let folder = Arc::new(TempDir::new().unwrap());
         let port = free_port();
-        let (api, resources, counter, kept) = (None, None, 0, None);
-        let mut world = Self { stack, api, folder, seed, port, resources, _charts: charts, watch, counter, kept };
+        let (api, resources, counter, protected) = (None, None, 0, None);
+        let mut world = Self { stack, api, folder, seed, port, resources, _charts: charts, watch, counter, protected };
         world.start_api();
         world
     }
@@ -72,9 +72,9 @@ impl World {
         &self.stack.kubectl
     }
 
-    /// Tells what happens, with the time since the scenario began.
-    pub(crate) fn say(&self, text: &str) {
-        tell(self.watch, text);
+    /// Prints what happens, with the time since the scenario began.
+    pub(crate) fn log(&self, text: &str) {
+        print_with_time(self.watch, text);
     }
 
     pub(crate) fn url(&self) -> String {
@@ -91,14 +91,14 @@ impl World {
         self.wait_for_api();
     }
 
-    /// Ends the server, and starts another one in its place that does not find its fleet.
+    /// Replaces the server by one that does not have the fleet.
     pub(crate) fn start_api_without_fleet(&mut self, database: &str) -> Running {
         self.kill_api();
         let folder = Arc::new(TempDir::new().unwrap());
         self.launch(folder, &[("SEED_FILE", ""), ("DATABASE_URL", database)])
     }
 
-    /// Ends the server, and starts another one in its place whose fleet has the clusters of the demo and no definitions.
+    /// Replaces the server by one whose fleet has the clusters of the demo, but no definitions.
     pub(crate) fn start_api_without_definitions(&mut self) -> Running {
         self.kill_api();
         let mut seed: Value = serde_json::from_str(&fs::read_to_string(&self.seed).unwrap()).unwrap();
@@ -115,7 +115,7 @@ impl World {
         eventually("the API is ready", &mut || ureq::get(&ready).call().is_ok());
     }
 
-    /// Starts a second server on the file of the first, with other resource types; answers what clusters would call.
+    /// Starts a second server on the file of the first, with other resource types; returns its URL.
     pub(crate) fn start_replica(&self, resources: &Path) -> (Running, String) {
         let resources = resources.display().to_string();
         let settings =
@@ -132,7 +132,7 @@ impl World {
         Running::launch(&binary("flux-resourceset"), folder, &all)
     }
 
-    /// What the API answers to a poll of the cluster: the status and the body.
+    /// The API's answer to a poll of the cluster: the status and the body.
     pub(crate) fn poll(&self, dns: &str, path: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let url = format!("{}/api/v2/flux/clusters/{dns}/{path}?empty=explicit", self.url());
@@ -146,20 +146,20 @@ impl World {
         drop(self.api.take());
     }
 
-    /// Ends the server and puts another one in its place for as long as the answer lives.
+    /// Replaces the server by another one, until the returned value is dropped.
     pub(crate) fn replace_api(&mut self, answers: Answers) -> Web {
         self.kill_api();
         Web::start(self.port, answers)
     }
 
-    /// What the API counts as polls of a type.
+    /// The number of polls of a type that the API has counted.
     pub(crate) fn polls(&self, path: &str) -> u64 {
         let text = ureq::get(format!("{}/metrics", self.url())).call().unwrap().body_mut().read_to_string().unwrap();
         let name = format!("flux_resourceset_polls_total{{cluster=\"{CLUSTER}\",type=\"{path}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().unwrap())
     }
 
-    /// Runs the operator's tool, whatever comes of it.
+    /// Runs the command line tool; it may fail.
     pub(crate) fn attempt(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(binary("flux-resourceset-cli"));
         command.env_clear().env("HOME", self.stack.root.path()).env("FLUX_API_URL", self.url());
@@ -167,26 +167,26 @@ impl World {
         command.output().unwrap()
     }
 
-    /// Runs the operator's tool; it must succeed.
+    /// Runs the command line tool; it must succeed.
     pub(crate) fn cli(&self, arguments: &[&str]) -> String {
         let output = self.attempt(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "flux-resourceset-cli {}: {said}", arguments.join(" "));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "flux-resourceset-cli {}: {error}", arguments.join(" "));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Runs it and says so.
+    /// Runs it, and prints the command.
     pub(crate) fn change(&self, arguments: &[&str]) {
-        self.say(&format!("$ flux-resourceset-cli {}", arguments.join(" ")));
+        self.log(&format!("$ flux-resourceset-cli {}", arguments.join(" ")));
         self.cli(arguments);
     }
 
-    /// A document as the API has it.
+    /// A document from the API.
     pub(crate) fn document(&self, ty: &str, id: &str) -> Value {
         serde_json::from_str(&self.cli(&["get", ty, id, "-o", "json"])).unwrap()
     }
 
-    /// Makes a document what is given, be it there or not.
+    /// Creates or replaces a document.
     pub(crate) fn put(&self, kind: &str, document: &Value) {
         let mut document = document.clone();
         document["kind"] = json!(kind);
@@ -200,55 +200,55 @@ impl World {
         self.change(&["cluster", "patch", CLUSTER, "-p", &patch.to_string(), "--yes"]);
     }
 
-    /// Applies what the operator's tool says that the cluster needs.
+    /// Applies the bootstrap manifests that the command line tool prints.
     pub(crate) fn bootstrap(&self) {
         let arguments = ["bootstrap", CLUSTER, "--interval", INTERVAL, "--quiet"];
         let apply = "kubectl apply --server-side --force-conflicts -f -";
-        self.say(&format!("$ flux-resourceset-cli {} | {apply}", arguments.join(" ")));
+        self.log(&format!("$ flux-resourceset-cli {} | {apply}", arguments.join(" ")));
         self.kubectl().apply(&self.cli(&arguments));
     }
 
-    /// Makes a bare cluster poll, and converge.
+    /// Bootstraps a bare cluster, and waits until it has converged.
     pub(crate) fn first_boot(&mut self) {
         self.bootstrap();
-        self.until_there(&["namespace", "podinfo"]);
-        self.say(&format!("ResourceSet platform-components: {}", self.set_says("platform-components")));
-        self.until("the operator has installed Flux, as the FluxInstance says", |kubectl| {
+        self.until_exists(&["namespace", "podinfo"]);
+        self.log(&format!("ResourceSet platform-components: {}", self.set_condition("platform-components")));
+        self.until("the FluxInstance reports that Flux is installed", |kubectl| {
             is_ready(&kubectl.flux("fluxinstance", "flux"))
         });
         self.stack.start_controllers();
         self.until_converged();
     }
 
-    /// Waits, and says for how long. What must not be lost is looked at all the while: if it is, that is what ends the
-    /// scenario, and not a wait that is too long.
+    /// Waits, and prints for how long. Meanwhile it checks that no protected object is lost: a loss ends the scenario at once,
+    /// and not after a timeout.
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&Kubectl) -> bool) {
-        let kept = self.kept.take();
-        let mut looked = Stopwatch::start();
+        let protected = self.protected.take();
+        let mut last_check = Stopwatch::start();
         let time = self.stack.wait(what, &mut |stack| {
-            if let Some(kept) = kept.as_ref().filter(|_| looked.time() > LOOK_AGAIN) {
-                assert_kept(kept, &Inventory::of(&stack.kubectl));
-                looked = Stopwatch::start();
+            if let Some(protected) = protected.as_ref().filter(|_| last_check.time() > CHECK_INTERVAL) {
+                assert_nothing_lost(protected, &Inventory::read(&stack.kubectl));
+                last_check = Stopwatch::start();
             }
             is(&stack.kubectl)
         });
-        self.kept = kept;
-        self.say(&format!("{what} (after {:.1} s)", time.as_secs_f64()));
+        self.protected = protected;
+        self.log(&format!("{what} (after {:.1} s)", time.as_secs_f64()));
     }
 
     /// Waits for an object.
-    pub(crate) fn until_there(&mut self, arguments: &[&str]) {
-        let what = format!("{} is there", arguments.join(" "));
+    pub(crate) fn until_exists(&mut self, arguments: &[&str]) {
+        let what = format!("{} exists", arguments.join(" "));
         self.until(&what, |kubectl| !kubectl.get(arguments).is_null());
     }
 
-    /// Waits until an object is gone.
-    pub(crate) fn until_gone(&mut self, arguments: &[&str]) {
-        let what = format!("{} is gone", arguments.join(" "));
+    /// Waits until an object does not exist any more.
+    pub(crate) fn until_deleted(&mut self, arguments: &[&str]) {
+        let what = format!("{} is deleted", arguments.join(" "));
         self.until(&what, |kubectl| kubectl.get(arguments).is_null());
     }
 
-    /// Waits until the demo's fleet is on the cluster as it should be, and all that Flux makes of it is ready.
+    /// Waits until the demo's fleet is on the cluster, and all objects that Flux creates from it are ready.
     pub(crate) fn until_converged(&mut self) {
         self.until("every ResourceSet, release and Kustomization is ready, and so are the pods", |kubectl| {
             let all_ready = |kind: &str, least: usize| {
@@ -265,12 +265,12 @@ impl World {
         });
     }
 
-    /// What the API has brought onto the cluster.
+    /// The objects on the cluster that come from the API.
     pub(crate) fn inventory(&self) -> Inventory {
-        Inventory::of(self.kubectl())
+        Inventory::read(self.kubectl())
     }
 
-    /// Makes Flux Operator look at an object now, and answers the mark by which that is known.
+    /// Makes Flux Operator reconcile an object now; returns the mark with which the operator confirms it.
     pub(crate) fn force(&mut self, kind: &str, name: &str) -> String {
         self.counter += 1;
         let mark = format!("e2e-{}", self.counter);
@@ -279,14 +279,14 @@ impl World {
         mark
     }
 
-    /// Makes it poll for everything now.
+    /// Makes all providers poll now.
     pub(crate) fn force_polls(&mut self) {
         for name in TYPES {
             self.force("resourcesetinputprovider", name);
         }
     }
 
-    /// Makes it render everything again with what the providers have, and waits until it has tried.
+    /// Makes the operator render all ResourceSets again, and waits until it has tried.
     pub(crate) fn force_sets(&mut self) {
         let marks = TYPES.map(|name| (name, self.force("resourceset", name)));
         self.until("every ResourceSet was rendered again", |kubectl| {
@@ -296,68 +296,69 @@ impl World {
         });
     }
 
-    /// The operator's own words about a provider.
-    pub(crate) fn provider_says(&self, name: &str) -> String {
+    /// The condition that the operator reports for a provider.
+    pub(crate) fn provider_condition(&self, name: &str) -> String {
         condition(&self.kubectl().flux("resourcesetinputprovider", name), "Ready")
     }
 
-    /// The operator's own words about a ResourceSet.
-    pub(crate) fn set_says(&self, name: &str) -> String {
+    /// The condition that the operator reports for a ResourceSet.
+    pub(crate) fn set_condition(&self, name: &str) -> String {
         condition(&self.kubectl().flux("resourceset", name), "Ready")
     }
 
-    /// How often the operator has said something about a ResourceSet, by its events. Of an object that has many, some are
-    /// dropped.
-    pub(crate) fn times_said(&self, set: &str, words: &str) -> u64 {
+    /// How often the operator has reported a message about a ResourceSet, by its events. Kubernetes drops some events of an object
+    /// that has many.
+    pub(crate) fn count_events(&self, set: &str, message: &str) -> u64 {
         let of_set = format!("--field-selector=involvedObject.kind=ResourceSet,involvedObject.name={set}");
         let events = self.kubectl().list(&["-n", "flux-system", "events", &of_set]);
-        let said = events.iter().filter(|event| event["message"].as_str().is_some_and(|text| text.contains(words)));
-        said.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
+        let matching =
+            events.iter().filter(|event| event["message"].as_str().is_some_and(|text| text.contains(message)));
+        matching.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
     }
 
-    /// Changes the cluster's identity, as somebody might by mistake.
+    /// Changes the cluster's identity, as an operator might by mistake.
     pub(crate) fn identify(&self, values: &Value) {
         let patch = json!({"spec": {"defaultValues": values}}).to_string();
         let change =
             ["-n", "flux-system", "patch", "resourcesetinputprovider", "cluster-identity", "--type=merge", "-p"];
-        self.say(&format!("$ kubectl patch resourcesetinputprovider cluster-identity --type=merge -p '{patch}'"));
+        self.log(&format!("$ kubectl patch resourcesetinputprovider cluster-identity --type=merge -p '{patch}'"));
         self.kubectl().run(&[&change[..], &[&patch]].concat());
     }
 }
 
 impl Drop for World {
-    /// What helps most when something has failed.
+    /// Prints the logs that help most after a failure.
     fn drop(&mut self) {
         if thread::panicking() {
             let api = self.api.as_ref().map(Running::log).unwrap_or_default();
             let api: Vec<_> = api.lines().rev().take(8).collect();
             let api: Vec<_> = api.into_iter().rev().collect();
-            print(&format!("{}--- the API\n{}", self.stack.last_words(), api.join("\n")));
+            print(&format!("{}--- the API\n{}", self.stack.last_lines(), api.join("\n")));
         }
     }
 }
 
-/// How often what must not be lost is looked at while something else is waited for.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How often a wait checks that no protected object is lost.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Nothing that was there is gone, or another object of the same name.
-pub(crate) fn assert_kept(before: &Inventory, now: &Inventory) {
+/// Asserts that no object was deleted, or replaced by another one of the same name.
+pub(crate) fn assert_nothing_lost(before: &Inventory, now: &Inventory) {
     let lost = before.lost_in(now);
     assert!(lost.is_empty(), "LOST by the inventory comparison: {}", lost.join(", "));
-    assert_eq!(before, now, "nothing is there that was not there before");
+    assert_eq!(before, now, "no object was added");
 }
 
-/// Tells something, with the time since a beginning.
-pub(crate) fn tell(since: Stopwatch, text: &str) {
+/// Prints a text, with the time since a start.
+pub(crate) fn print_with_time(since: Stopwatch, text: &str) {
     print(&format!("  {:7.2} s  {}", since.seconds(), text.trim_end().replace('\n', "\n             ")));
 }
 
-#[allow(clippy::print_stdout, reason = "the log is what a run is for")]
+#[expect(clippy::print_stdout, reason = "the log is what a run is for")]
 pub(crate) fn print(text: &str) {
     println!("{text}");
 }
 
-/// A program of this workspace, beside this one.
+/// A program of this workspace, from the folder of this one.
 pub(crate) fn binary(name: &str) -> PathBuf {
     std::env::current_exe().unwrap().with_file_name(name)
 }

@@ -1,4 +1,4 @@
-//! A case: what is sent, in a form that is small enough to be kept in the repository.
+//! A case: the requests or the text to send, in a form that is small enough for the repository.
 
 use std::{
     fs,
@@ -7,21 +7,21 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A text, or a part of a body that is there many times: an attack of 24 MB is one line.
+/// A text, or a repeated part of a body: an attack of 24 MB is one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Part {
+pub(crate) enum BodyPart {
     /// A text.
     Text(String),
     /// A text, so many times.
     Repeat { text: String, times: usize },
 }
 
-/// The text that parts come to.
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Repeat { text, times } => text.repeat(*times),
+/// The text of all parts.
+pub(crate) fn text_of(parts: &[BodyPart]) -> String {
+    let text = |part: &BodyPart| match part {
+        BodyPart::Text(text) => text.clone(),
+        BodyPart::Repeat { text, times } => text.repeat(*times),
     };
     parts.iter().map(text).collect()
 }
@@ -37,7 +37,7 @@ pub(crate) struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) media: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) body: Vec<Part>,
+    pub(crate) body: Vec<BodyPart>,
 }
 
 /// Requests that are sent to one server, one after another; or a YAML text, as a person has it in a file.
@@ -47,7 +47,7 @@ pub(crate) enum Case {
     /// Requests.
     Requests(Vec<Request>),
     /// A text.
-    Yaml(Vec<Part>),
+    Yaml(Vec<BodyPart>),
 }
 
 /// The cases of a folder, in the order of their names.
@@ -63,7 +63,7 @@ pub(crate) fn read_all(folder: &Path) -> Vec<(PathBuf, Case)> {
     files.into_iter().map(read).collect()
 }
 
-/// Keeps a case.
+/// Saves a case.
 pub(crate) fn write(file: &Path, case: &Case) {
     fs::write(file, serde_json::to_string_pretty(case).unwrap() + "\n").unwrap();
 }

@@ -1,7 +1,7 @@
-//! Which statuses a route may answer with, as the OpenAPI document says.
+//! Which statuses a route may answer with, by the OpenAPI document.
 //!
-//! Every route has a default answer, which is any problem of the client's. A failure of the server counts only where the
-//! document lists its status for that route.
+//! Every route has a default response, which allows any client error. A server error is allowed only if the document lists its
+//! status for that route.
 
 use model::yaml;
 
@@ -38,7 +38,7 @@ impl Contract {
         }
         let path = path.split('?').next().unwrap_or_default();
         let mut routes: Vec<_> = self.0.iter().filter(|route| route.method == method && route.matches(path)).collect();
-        // What is said word by word counts before what has parameters.
+        // A route without parameters matches before one with parameters.
         routes.sort_by_key(|route| route.parameters());
         routes.first().is_some_and(|route| route.statuses.contains(&status))
     }

@@ -1,7 +1,7 @@
-//! Requests that look like those of an operator's tool, and are wrong in one place or another.
+//! Requests that look like those of the command line tool, with an error somewhere.
 //!
-//! Bodies follow the schemas that `GET /types` answers, so that many of them pass the first checks and reach what lies behind;
-//! ids are few, so that requests meet each other's documents. What is random comes from one seed.
+//! Bodies follow the schemas that `GET /types` answers, so that many of them pass the first checks and reach the later ones;
+//! ids are few, so that requests touch each other's documents. All randomness comes from one seed.
 
 use model::Value;
 use proptest::{
@@ -13,7 +13,7 @@ use proptest::{
 use serde_json::json;
 
 use crate::{
-    case::{Part, Request},
+    case::{BodyPart, Request},
     target::{encoded, text},
 };
 
@@ -32,8 +32,8 @@ const IDS: [&str; 10] = [
 ];
 
 /// Names and values that are close to an edge of some rule.
-const ODD: [&str; 23] = [
-    // By this name the JSON library marks a value for itself.
+const EDGE_CASES: [&str; 23] = [
+    // The JSON library marks its own values by this name.
     "$serde_json::private::RawValue",
     "",
     "~1~0",
@@ -63,9 +63,9 @@ fn id() -> impl Strategy<Value = String> {
     select(IDS.to_vec()).prop_map(str::to_owned)
 }
 
-fn odd() -> impl Strategy<Value = String> {
+fn edge_case() -> impl Strategy<Value = String> {
     prop_oneof![
-        8 => select(ODD.to_vec()).prop_map(str::to_owned),
+        8 => select(EDGE_CASES.to_vec()).prop_map(str::to_owned),
         2 => any::<String>(),
         1 => (1..5_000_usize).prop_map(|length| "k".repeat(length)),
     ]
@@ -78,13 +78,13 @@ fn anything() -> BoxedStrategy<Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(|number| json!(number)),
-        odd().prop_map(Value::from),
+        edge_case().prop_map(Value::from),
         id().prop_map(Value::from),
     ];
     let tree = leaf.prop_recursive(4, 32, 5, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..5).prop_map(Value::from),
-            vec((odd(), inner.clone()), 0..5).prop_map(|members| Value::Object(members.into_iter().collect())),
+            vec((edge_case(), inner.clone()), 0..5).prop_map(|members| Value::Object(members.into_iter().collect())),
             vec((id(), inner), 0..4)
                 .prop_map(|items| { items.into_iter().map(|(id, value)| json!({"id": id, "value": value})).collect() }),
         ]
@@ -97,20 +97,20 @@ fn anything() -> BoxedStrategy<Value> {
     prop_oneof![30 => tree, 2 => deep, 1 => wide].boxed()
 }
 
-/// A value that a schema asks for, as a rule.
+/// A value that usually matches a schema.
 fn value_of(schema: &Value) -> BoxedStrategy<Value> {
     let good = match schema["type"].as_str() {
         Some("string") => match (schema["enum"].as_array(), schema.get("example")) {
             (Some(words), _) if !words.is_empty() => select(words.clone()).boxed(),
             (_, Some(example)) => prop_oneof![Just(example.clone()), id().prop_map(Value::from)].boxed(),
-            _ => prop_oneof![4 => id(), 1 => odd()].prop_map(Value::from).boxed(),
+            _ => prop_oneof![4 => id(), 1 => edge_case()].prop_map(Value::from).boxed(),
         },
         Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
         Some("integer") => (-2..100_i64).prop_map(Value::from).boxed(),
         Some("array") => vec(value_of(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
         Some("object") if schema["properties"].is_object() => fields_of(schema),
         Some("object") => {
-            let name = prop_oneof![id(), odd()];
+            let name = prop_oneof![id(), edge_case()];
             vec((name, value_of(&schema["additionalProperties"])), 0..4)
                 .prop_map(|members| Value::Object(members.into_iter().collect()))
                 .boxed()
@@ -131,21 +131,21 @@ fn fields_of(schema: &Value) -> BoxedStrategy<Value> {
             .prop_map(move |value| value.map(|value| (name.clone(), value)))
     };
     let fields: Vec<_> = fields.iter().map(field).collect();
-    let more = proptest::option::weighted(0.05, (odd(), anything()));
+    let more = proptest::option::weighted(0.05, (edge_case(), anything()));
     (fields, more).prop_map(|(fields, more)| Value::Object(fields.into_iter().flatten().chain(more).collect())).boxed()
 }
 
-/// Where a JSON Patch reaches.
+/// A pointer for a JSON Patch.
 fn pointer() -> impl Strategy<Value = String> {
     let step = prop_oneof![
         6 => select(vec!["patches", "podinfo", "labels", "namespaces", "platform_components", "0", "1", "-", "id", "a", "x"])
             .prop_map(str::to_owned),
-        1 => odd(),
+        1 => edge_case(),
     ];
     prop_oneof![
         12 => vec(step, 0..5).prop_map(|steps| steps.iter().fold(String::new(), |path, step| format!("{path}/{step}"))),
         1 => (1..2_000_usize).prop_map(|steps| "/a".repeat(steps)),
-        1 => odd(),
+        1 => edge_case(),
     ]
 }
 
@@ -252,7 +252,7 @@ fn parameter_value(name: &str) -> BoxedStrategy<String> {
     prop_oneof![
         6 => select(own.to_vec()).prop_map(str::to_owned),
         2 => select(VALUES.to_vec()).prop_map(str::to_owned),
-        1 => odd(),
+        1 => edge_case(),
     ]
     .boxed()
 }
@@ -274,7 +274,7 @@ fn query_of(names: &[&'static str]) -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// A list, as a rule with parameters that its path takes.
+/// A list, usually with parameters that its path allows.
 fn listing(path: &'static str, parameters: &[&'static str]) -> BoxedStrategy<Request> {
     prop_oneof![3 => query_of(parameters), 1 => query()]
         .prop_map(move |query| Request {
@@ -287,19 +287,20 @@ fn listing(path: &'static str, parameters: &[&'static str]) -> BoxedStrategy<Req
 }
 
 /// A body as it is, or damaged.
-fn spoilt(body: BoxedStrategy<Value>) -> BoxedStrategy<Vec<Part>> {
-    let whole = |value: Value| vec![Part::Text(value.to_string())];
-    let damaged = (body.clone(), any::<prop::sample::Index>(), odd()).prop_map(|(value, at, insert)| {
+fn maybe_damaged(body: BoxedStrategy<Value>) -> BoxedStrategy<Vec<BodyPart>> {
+    let whole = |value: Value| vec![BodyPart::Text(value.to_string())];
+    let damaged = (body.clone(), any::<prop::sample::Index>(), edge_case()).prop_map(|(value, at, insert)| {
         let text = value.to_string();
         let at = text.floor_char_boundary(at.index(text.len() + 1));
-        vec![Part::Text(format!("{}{insert}{}", &text[..at], &text[at..]))]
+        vec![BodyPart::Text(format!("{}{insert}{}", &text[..at], &text[at..]))]
     });
     let cut = (body.clone(), any::<prop::sample::Index>()).prop_map(|(value, at)| {
         let text = value.to_string();
-        vec![Part::Text(text[..text.floor_char_boundary(at.index(text.len() + 1))].to_owned())]
+        vec![BodyPart::Text(text[..text.floor_char_boundary(at.index(text.len() + 1))].to_owned())]
     });
-    let huge = (select(vec!["[", "{\"a\":", "0,", "\"x\","]), 1..400_000_usize)
-        .prop_map(|(text, times)| vec![Part::Text("[".to_owned()), Part::Repeat { text: text.to_owned(), times }]);
+    let huge = (select(vec!["[", "{\"a\":", "0,", "\"x\","]), 1..400_000_usize).prop_map(|(text, times)| {
+        vec![BodyPart::Text("[".to_owned()), BodyPart::Repeat { text: text.to_owned(), times }]
+    });
     prop_oneof![40 => body.prop_map(whole), 2 => damaged, 1 => cut, 1 => huge].boxed()
 }
 
@@ -348,7 +349,7 @@ pub(crate) fn request(types: &[Value]) -> BoxedStrategy<Request> {
         without_body("POST", select(vec!["/types/accept", "/store/accept"]).prop_map(str::to_owned).boxed()),
         without_body(
             "GET",
-            vec(prop_oneof![id(), odd()], 1..5)
+            vec(prop_oneof![id(), edge_case()], 1..5)
                 .prop_map(|parts| parts.iter().fold(String::new(), |path, part| format!("{path}/{}", encoded(part))))
                 .boxed(),
         ),
@@ -387,15 +388,17 @@ pub(crate) fn request(types: &[Value]) -> BoxedStrategy<Request> {
 
 /// Fields of a cluster's patch or reference.
 fn fields() -> BoxedStrategy<Value> {
-    let name =
-        prop_oneof![select(vec!["enabled", "oci_tag", "ui.color", "replicaCount"]).prop_map(str::to_owned), odd()];
+    let name = prop_oneof![
+        select(vec!["enabled", "oci_tag", "ui.color", "replicaCount"]).prop_map(str::to_owned),
+        edge_case()
+    ];
     let members = vec((name, anything()), 0..4).prop_map(|members| Value::Object(members.into_iter().collect()));
     prop_oneof![8 => members, 1 => anything()].boxed()
 }
 
 fn cluster_path(between: &str) -> BoxedStrategy<String> {
     let between = between.to_owned();
-    let last = prop_oneof![3 => id(), 1 => odd()];
+    let last = prop_oneof![3 => id(), 1 => edge_case()];
     (id(), last).prop_map(move |(id, last)| format!("/clusters/{}{between}{}", encoded(&id), encoded(&last))).boxed()
 }
 
@@ -416,7 +419,7 @@ fn with_body(
     media: &[&'static str],
     body: BoxedStrategy<Value>,
 ) -> BoxedStrategy<Request> {
-    (path, query(), select(media.to_vec()), spoilt(body))
+    (path, query(), select(media.to_vec()), maybe_damaged(body))
         .prop_map(move |(path, query, media, body)| Request {
             method: method.to_owned(),
             path: path + &query,
@@ -426,8 +429,8 @@ fn with_body(
         .boxed()
 }
 
-/// A YAML text: a value as we write it, and what is wrong with many.
-pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
+/// A YAML text: a value as we write it, or with a typical error.
+pub(crate) fn yaml() -> BoxedStrategy<Vec<BodyPart>> {
     let written = anything().prop_map(|value| model::yaml::write(&value).unwrap_or_default());
     let mark = select(vec![
         "- ", "? ", ": ", "&a ", "*a ", "!!str ", "[", "{", "]", "|\n", ">", "%", "---\n", "<<: *a\n", "\t", "\"", "'",
@@ -435,17 +438,21 @@ pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
     ]);
     let damaged = (written.clone(), any::<prop::sample::Index>(), mark.clone()).prop_map(|(text, at, mark)| {
         let at = text.floor_char_boundary(at.index(text.len() + 1));
-        vec![Part::Text(format!("{}{mark}{}", &text[..at], &text[at..]))]
+        vec![BodyPart::Text(format!("{}{mark}{}", &text[..at], &text[at..]))]
     });
     let repeated = (mark, 1..20_000_usize).prop_map(|(text, times)| {
-        vec![Part::Text("a: ".to_owned()), Part::Repeat { text: text.to_owned(), times }, Part::Text("x\n".to_owned())]
+        vec![
+            BodyPart::Text("a: ".to_owned()),
+            BodyPart::Repeat { text: text.to_owned(), times },
+            BodyPart::Text("x\n".to_owned()),
+        ]
     });
     let aliases = (1..40_usize, 1..12_usize).prop_map(|(levels, width)| {
         let line = |level: usize| match level {
             0 => "a0: &a0 [x, x]\n".to_owned(),
             level => format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); width].join(", ")),
         };
-        vec![Part::Text((0..levels).map(line).collect())]
+        vec![BodyPart::Text((0..levels).map(line).collect())]
     });
     let aliased_keys = (1..8_usize, 1..9_usize, select(vec!["x", "''", "[]"])).prop_map(|(levels, width, leaf)| {
         let item = |level: usize| match level {
@@ -453,9 +460,9 @@ pub(crate) fn yaml() -> BoxedStrategy<Vec<Part>> {
             level => format!("{{? *a{} : x}}", level - 1),
         };
         let line = |level: usize| format!("a{level}: &a{level} [{}]\n", vec![item(level); width].join(", "));
-        vec![Part::Text((0..levels).map(line).collect())]
+        vec![BodyPart::Text((0..levels).map(line).collect())]
     });
-    let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![Part::Text(text)]);
-    let written = written.prop_map(|text| vec![Part::Text(text)]);
+    let marks = "[-?:&*!|>%{}\\[\\],#'\" a\n\t]{0,60}".prop_map(|text| vec![BodyPart::Text(text)]);
+    let written = written.prop_map(|text| vec![BodyPart::Text(text)]);
     prop_oneof![2 => written, 4 => damaged, 1 => repeated, 1 => aliases, 1 => aliased_keys, 3 => marks].boxed()
 }

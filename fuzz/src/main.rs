@@ -1,13 +1,13 @@
 //! Random and hostile requests against a real server, for a bounded time: no request ends it, no answer is an undocumented
-//! failure, its memory is bounded, and whatever it saved is read, listed, polled and deleted.
+//! failure, its memory is bounded, and whatever it saved can be read, listed, polled and deleted.
 //!
 //! `fuzz SERVER SECONDS SEED` replays the cases of `fuzz/corpus` first, and then sends rounds of random requests, each round to
-//! a new server with the demo fleet. Everything random follows from the seed, which is printed; a round that fails is written
-//! into the corpus, so that it is replayed from then on. YAML texts are read in this process, as the operator's tool does. Its peak of
-//! memory is then bounded as that of the server is, which reads such files too.
+//! a new server with the demo fleet. Everything random follows from the seed, which is printed; a failed round is written into
+//! the corpus, so that it is replayed from then on. YAML texts are read in this process, as the command line tool does. The peak
+//! of its memory has the same bound as that of the server, which reads such files too.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "it fails by panicking")]
-#![allow(clippy::print_stdout, reason = "it tells people what it does")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a fuzzer fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a fuzzer prints its progress")]
 
 mod case;
 mod contract;
@@ -32,12 +32,12 @@ use crate::{
     case::{Case, Request, text_of},
     contract::Contract,
     process::{ProcessStatus, reset_own_peak},
-    target::{Target, Verdict},
+    target::{CheckResult, TestServer},
 };
 
-/// Requests of a round, and how often the whole fleet is read meanwhile.
+/// Requests of a round, and after how many of them the whole fleet is checked.
 const REQUESTS: usize = 300;
-const LOOK: usize = 50;
+const CHECK_EVERY: usize = 50;
 
 /// YAML texts of a round.
 const TEXTS: usize = 100;
@@ -71,14 +71,14 @@ struct Fuzz {
 }
 
 impl Fuzz {
-    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
-    fn run(&self, time: Duration, seed: u64) -> Verdict {
+    #[expect(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+    fn run(&self, time: Duration, seed: u64) -> CheckResult {
         let known = case::read_all(&self.corpus);
         for (file, case) in &known {
             let name = file.file_name().unwrap_or_default().display();
             self.replay(case).map_err(|what| format!("corpus case {name}: {what}"))?;
         }
-        println!("fuzz: {} cases of the corpus hold; now seed {seed} for {} s", known.len(), time.as_secs());
+        println!("fuzz: {} cases of the corpus pass; now seed {seed} for {} s", known.len(), time.as_secs());
         let (start, mut rounds, mut requests) = (Instant::now(), 0, 0);
         while start.elapsed() < time {
             requests += self.round(seed, rounds, start + time)?;
@@ -88,14 +88,14 @@ impl Fuzz {
         Ok(())
     }
 
-    fn replay(&self, case: &Case) -> Verdict {
+    fn replay(&self, case: &Case) -> CheckResult {
         match case {
             Case::Yaml(parts) => read_yaml(&text_of(parts)),
             Case::Requests(requests) => {
-                let target = Target::start(&self.server, &self.contract);
+                let target = TestServer::start(&self.server, &self.contract);
                 let types = types(&target)?;
                 for (at, request) in requests.iter().enumerate() {
-                    target.check(request).map_err(|what| told(at, request, &what))?;
+                    target.check(request).map_err(|what| failure(at, request, &what))?;
                 }
                 target.check_fleet(&types)?;
                 target.delete_all(&types)
@@ -103,26 +103,25 @@ impl Fuzz {
         }
     }
 
-    /// Sends what follows from a seed and the number of the round; how many requests that were.
-    #[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+    /// Sends the requests that follow from the seed and the number of the round; returns how many.
     fn round(&self, seed: u64, round: u64, end: Instant) -> Result<usize, String> {
         let mut random = runner(seed, round);
         let file = self.corpus.join(format!("failed-{seed}-{round}.json"));
         let texts = generate::yaml();
         for _ in 0..TEXTS {
-            let parts = drawn(&texts, &mut random);
-            // Kept before it is tried: a text that ends this process cannot be kept afterwards.
+            let parts = draw_from(&texts, &mut random);
+            // Saved before it is read: a text that ends this process could not be saved afterwards.
             case::write(&file, &Case::Yaml(parts.clone()));
             read_yaml(&text_of(&parts)).map_err(|what| format!("{what}; the text is in {}", file.display()))?;
         }
         std::fs::remove_file(&file).map_err(|error| error.to_string())?;
 
-        let target = Target::start(&self.server, &self.contract);
+        let target = TestServer::start(&self.server, &self.contract);
         let types = types(&target)?;
         let requests = generate::request(&types);
         let mut sent: Vec<Request> = Vec::new();
         let verdict = send_all(&target, &types, end, &mut || {
-            let request = drawn(&requests, &mut random);
+            let request = draw_from(&requests, &mut random);
             sent.push(request.clone());
             request
         });
@@ -141,16 +140,16 @@ impl Fuzz {
     }
 }
 
-/// Sends the requests of a round, and looks at the whole fleet again and again.
-#[allow(clippy::disallowed_methods, reason = "a lane is bounded in time")]
-fn send_all(target: &Target<'_>, types: &[Value], end: Instant, draw: &mut dyn FnMut() -> Request) -> Verdict {
+/// Sends the requests of a round, and checks the whole fleet repeatedly.
+#[expect(clippy::disallowed_methods, reason = "a lane is bounded in time")]
+fn send_all(target: &TestServer<'_>, types: &[Value], end: Instant, draw: &mut dyn FnMut() -> Request) -> CheckResult {
     for at in 1..=REQUESTS {
         if Instant::now() > end {
             break;
         }
         let request = draw();
-        target.check(&request).map_err(|what| told(at, &request, &what))?;
-        if at % LOOK == 0 {
+        target.check(&request).map_err(|what| failure(at, &request, &what))?;
+        if at % CHECK_EVERY == 0 {
             target.check_fleet(types)?;
         }
     }
@@ -158,7 +157,7 @@ fn send_all(target: &Target<'_>, types: &[Value], end: Instant, draw: &mut dyn F
     target.delete_all(types)
 }
 
-/// The chance of a round. It follows from the seed alone.
+/// The random generator of a round. It follows from the seed alone.
 fn runner(seed: u64, round: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -166,23 +165,23 @@ fn runner(seed: u64, round: u64) -> TestRunner {
     TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-fn drawn<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, random: &mut TestRunner) -> T {
-    strategy.new_tree(random).unwrap_or_else(|error| panic!("nothing can be drawn: {error}")).current()
+fn draw_from<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, random: &mut TestRunner) -> T {
+    strategy.new_tree(random).unwrap_or_else(|error| panic!("cannot generate a value: {error}")).current()
 }
 
-fn types(target: &Target<'_>) -> Result<Vec<Value>, String> {
+fn types(target: &TestServer<'_>) -> Result<Vec<Value>, String> {
     let types = target.get("/types")?.json();
     types.as_array().cloned().filter(|types| !types.is_empty()).ok_or_else(|| "GET /types answers no types".to_owned())
 }
 
-fn told(at: usize, request: &Request, what: &str) -> String {
+fn failure(at: usize, request: &Request, what: &str) -> String {
     let body: String = text_of(&request.body).chars().take(500).collect();
     format!("request {at}, {} {}: {what}\nits body: {body}", request.method, request.path)
 }
 
-/// Reads a text in a bounded time and with bounded memory; that it is refused is an answer too.
-#[allow(clippy::disallowed_methods, reason = "an input is bounded in time")]
-fn read_yaml(text: &str) -> Verdict {
+/// Reads a text in a bounded time and with bounded memory; an error is a valid result.
+#[expect(clippy::disallowed_methods, reason = "an input is bounded in time")]
+fn read_yaml(text: &str) -> CheckResult {
     reset_own_peak()?;
     let start = Instant::now();
     read_and_write(text)?;
@@ -193,14 +192,14 @@ fn read_yaml(text: &str) -> Verdict {
     status.check_peak(&format!("the process that read a text of {} bytes", text.len()))
 }
 
-/// What was read can be written, and means the same.
-fn read_and_write(text: &str) -> Verdict {
+/// Checks that what was read can be written, and reads back the same.
+fn read_and_write(text: &str) -> CheckResult {
     let Ok(documents) = yaml::read_all(text) else { return Ok(()) };
     for document in documents {
         let written = yaml::write(&document.value).map_err(|error| format!("a value cannot be written: {error}"))?;
-        let again = yaml::read(&written).map_err(|error| format!("what was written cannot be read: {error}"))?;
+        let again = yaml::read(&written).map_err(|error| format!("a written value cannot be read: {error}"))?;
         if again.value != document.value {
-            return Err("what was written reads as something else".to_owned());
+            return Err("a written value reads as another value".to_owned());
         }
     }
     Ok(())

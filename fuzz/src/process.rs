@@ -1,11 +1,11 @@
-//! What the kernel reports of a process, and how much memory one may take.
+//! What the kernel reports about a process, and how much memory it may take.
 
 use std::{fs, io};
 
-use crate::target::Verdict;
+use crate::target::CheckResult;
 
-/// Peak memory of a process, in MiB: what `deploy/` gives a server.
-const MOST_MEMORY: u64 = 512;
+/// The memory limit of a process, in MiB: the limit of a server in `deploy/`.
+const MAX_MEMORY: u64 = 512;
 
 /// The fields of `/proc/PID/status`.
 pub(crate) struct ProcessStatus(String);
@@ -26,18 +26,18 @@ impl ProcessStatus {
     }
 
     /// Checks the most memory that the process has taken since its start, or since its peak was reset.
-    pub(crate) fn check_peak(&self, who: &str) -> Verdict {
+    pub(crate) fn check_peak(&self, subject: &str) -> CheckResult {
         let peak = self.field("VmHWM:").and_then(|peak| peak.strip_suffix(" kB")?.parse::<u64>().ok());
         match peak.map(|peak| peak / 1024) {
-            Some(peak) if peak <= MOST_MEMORY => Ok(()),
-            Some(peak) => Err(format!("{who} took {peak} MiB, and may take {MOST_MEMORY}")),
-            None => Err(format!("the kernel does not report how much memory {who} takes")),
+            Some(peak) if peak <= MAX_MEMORY => Ok(()),
+            Some(peak) => Err(format!("{subject} took {peak} MiB, and may take {MAX_MEMORY}")),
+            None => Err(format!("the kernel does not report how much memory {subject} takes")),
         }
     }
 }
 
 /// Resets the peak of this process to what it takes now. Before that it may have held a large answer.
-pub(crate) fn reset_own_peak() -> Verdict {
+pub(crate) fn reset_own_peak() -> CheckResult {
     fs::write("/proc/self/clear_refs", "5")
         .map_err(|error| format!("the peak of this process cannot be reset: {error}"))
 }

@@ -1,4 +1,4 @@
-//! The server under test: a real process with the demo fleet in a SQLite file, and what must hold after each request.
+//! The server under test: a real process with the demo fleet in a SQLite file, and the checks after each request.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,34 +13,34 @@ use crate::{
 };
 
 /// The largest answer that is read here.
-const MOST_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-pub(crate) struct Target<'a> {
+pub(crate) struct TestServer<'a> {
     running: Running,
     contract: &'a Contract,
     agent: ureq::Agent,
 }
 
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 }
 
 /// Why a case fails, as a sentence.
-pub(crate) type Verdict = Result<(), String>;
+pub(crate) type CheckResult = Result<(), String>;
 
-impl<'a> Target<'a> {
+impl<'a> TestServer<'a> {
     pub(crate) fn start(binary: &Path, contract: &'a Contract) -> Self {
         let seed = repository("data/seed.json");
         let settings = [("API_MODE", "crud"), ("SEED_FILE", seed.to_str().unwrap())];
         let running = Running::launch(binary, Arc::new(tempfile::tempdir().unwrap()), &settings);
-        // A connection of its own for each request: the server closes one on which it has refused to read a body.
+        // A new connection for each request: the server closes one on which it has refused to read a body.
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(LONG))
@@ -57,11 +57,11 @@ impl<'a> Target<'a> {
     }
 
     /// Sends a request; a server that does not answer has failed.
-    fn send(&self, request: &Request) -> Result<Answer, String> {
+    fn send(&self, request: &Request) -> Result<Response, String> {
         self.exchange(request).map_err(|error| format!("no answer: {error}"))
     }
 
-    fn exchange(&self, request: &Request) -> Result<Answer, ureq::Error> {
+    fn exchange(&self, request: &Request) -> Result<Response, ureq::Error> {
         let uri = format!("http://{}{}", self.running.address(), request.path);
         let builder = ureq::http::Request::builder().method(request.method.as_str()).uri(uri);
         let mut builder = builder.header("authorization", format!("Bearer {WRITE}"));
@@ -75,20 +75,20 @@ impl<'a> Target<'a> {
         };
         let mut response = response?;
         let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string();
-        Ok(Answer { status, body: body? })
+        let body = response.body_mut().with_config().limit(MAX_BYTES).lossy_utf8(true).read_to_string();
+        Ok(Response { status, body: body? })
     }
 
-    pub(crate) fn get(&self, path: &str) -> Result<Answer, String> {
+    pub(crate) fn get(&self, path: &str) -> Result<Response, String> {
         self.send(&Request { method: "GET".to_owned(), path: path.to_owned(), media: None, body: Vec::new() })
     }
 
-    /// Sends a request and holds its answer, and the server, to what must always be.
-    pub(crate) fn check(&self, request: &Request) -> Verdict {
+    /// Sends a request, and checks its answer and the server.
+    pub(crate) fn check(&self, request: &Request) -> CheckResult {
         let answer = match self.exchange(request) {
-            // What a path does not take at all is refused before its body is read, and then a client that is still sending finds
-            // the connection closed. A server that has ended says nothing to anybody.
-            Err(ureq::Error::Io(error)) if hung_up(&error) && !request.body.is_empty() => {
+            // A request that a path does not allow is refused before its body is read, and a client that is still sending then finds
+            // the connection closed. A server that has ended answers no request.
+            Err(ureq::Error::Io(error)) if is_disconnect(&error) && !request.body.is_empty() => {
                 self.expect("/health", &[200])?;
                 return self.check_process();
             }
@@ -97,20 +97,20 @@ impl<'a> Target<'a> {
         let Request { method, path, .. } = request;
         if !self.contract.allows(method, path, answer.status) {
             let body: String = answer.body.chars().take(500).collect();
-            return Err(format!("{} is no documented answer: {body}", answer.status));
+            return Err(format!("{} is not a documented status: {body}", answer.status));
         }
         self.check_process()
     }
 
-    fn check_process(&self) -> Verdict {
+    fn check_process(&self) -> CheckResult {
         match ProcessStatus::read(self.running.pid()) {
             Ok(status) if !status.has_ended() => status.check_peak("the server"),
-            Ok(_) | Err(_) => Err("the process is gone".to_owned()),
+            Ok(_) | Err(_) => Err("the process has ended".to_owned()),
         }
     }
 
     /// Everything that was saved is read, listed, filtered and polled.
-    pub(crate) fn check_fleet(&self, types: &[Value]) -> Verdict {
+    pub(crate) fn check_fleet(&self, types: &[Value]) -> CheckResult {
         for ty in types {
             let list = format!("/{}", text(ty, "plural"));
             for document in self.documents(&list)? {
@@ -138,7 +138,7 @@ impl<'a> Target<'a> {
     }
 
     /// Everything that was saved can be deleted: clusters first, then what they referred to.
-    pub(crate) fn delete_all(&self, types: &[Value]) -> Verdict {
+    pub(crate) fn delete_all(&self, types: &[Value]) -> CheckResult {
         for cluster in self.documents("/clusters")? {
             let path = format!("/clusters/{}", text(&cluster, "id"));
             let open = json!({"deletion_protection": false}).to_string();
@@ -162,10 +162,10 @@ impl<'a> Target<'a> {
 
     pub(crate) fn documents(&self, list: &str) -> Result<Vec<Value>, String> {
         let answer = self.expect(list, &[200])?;
-        answer.json().as_array().cloned().ok_or_else(|| format!("GET {list} answers no list"))
+        answer.json().as_array().cloned().ok_or_else(|| format!("GET {list} does not answer a list"))
     }
 
-    fn expect(&self, path: &str, statuses: &[u16]) -> Result<Answer, String> {
+    fn expect(&self, path: &str, statuses: &[u16]) -> Result<Response, String> {
         let answer = self.get(path)?;
         if statuses.contains(&answer.status) {
             return Ok(answer);
@@ -174,36 +174,36 @@ impl<'a> Target<'a> {
         Err(format!("GET {path} answers {}: {body}", answer.status))
     }
 
-    fn change(&self, method: &str, path: &str, body: String) -> Verdict {
+    fn change(&self, method: &str, path: &str, body: String) -> CheckResult {
         let media = Some("application/merge-patch+json".to_owned());
         let request = Request {
             method: method.to_owned(),
             path: path.to_owned(),
             media,
-            body: vec![crate::case::Part::Text(body)],
+            body: vec![crate::case::BodyPart::Text(body)],
         };
         let answer = self.send(&request)?;
         if answer.status == 200 {
             return Ok(());
         }
         let body: String = answer.body.chars().take(500).collect();
-        Err(format!("what was saved cannot be deleted: {method} {path} answers {}: {body}", answer.status))
+        Err(format!("a saved document cannot be deleted: {method} {path} answers {}: {body}", answer.status))
     }
 }
 
-fn hung_up(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
     )
 }
 
-/// A field that is text.
+/// A text field; empty if it is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// A text as it stands in a query.
+/// A text, percent-encoded for a query.
 pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),

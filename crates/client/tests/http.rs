@@ -1,6 +1,6 @@
 //! Answers that a good server rarely gives: told from a script, over a real connection.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

@@ -287,7 +287,7 @@ impl<'a> Draft<'a> {
                 "the documents that this request makes, one after another, have more than {CHANGE_WORK} bytes together: \
                  send several, and edit each document once"
             );
-            return Err(FieldError::new("", "change-work", message).of(&ty.kind, id));
+            return Err(FieldError::new("", "change-work", message).in_document(&ty.kind, id));
         }
         Ok(())
     }
@@ -339,8 +339,10 @@ impl<'a> Draft<'a> {
         // A patch of so few values names few items, which are searched for one by one.
         const FEW_VALUES: usize = 16;
         let (cost, growth) = match patch {
-            Patch::Strategic(patch) if Size::of(patch).elements <= FEW_VALUES => (Cost::Items, Size::of(patch).bytes),
-            Patch::Merge(patch) | Patch::Strategic(patch) => (Cost::Document, Size::of(patch).bytes),
+            Patch::Strategic(patch) if Size::of_value(patch).elements <= FEW_VALUES => {
+                (Cost::Items, Size::of_value(patch).bytes)
+            }
+            Patch::Merge(patch) | Patch::Strategic(patch) => (Cost::Document, Size::of_value(patch).bytes),
             // It is a request of its own.
             Patch::Json(_) => (Cost::Document, 0),
         };
@@ -353,7 +355,7 @@ impl<'a> Draft<'a> {
     /// fleet many times as large is refused before there is no memory left.
     pub fn patch_all(&mut self, ty: &ResourceType, ids: Vec<Id>, patch: &Patch) -> Result<(), EditError> {
         let values = match patch {
-            Patch::Merge(patch) | Patch::Strategic(patch) => Size::of(patch).elements,
+            Patch::Merge(patch) | Patch::Strategic(patch) => Size::of_value(patch).elements,
             Patch::Json(operations) => operations.len(),
         };
         if values.saturating_mul(ids.len()) > BULK_VALUES {
@@ -423,11 +425,11 @@ impl<'a> Draft<'a> {
 }
 
 fn patch_failed(ty: &ResourceType, id: &Id, error: &PatchFailed) -> EditError {
-    FieldError::new("", error.rule, error.to_string()).of(&ty.kind, id).into()
+    FieldError::new("", error.rule, error.to_string()).in_document(&ty.kind, id).into()
 }
 
 fn unreadable(ty: &ResourceType, id: &Id, error: &serde_json::Error) -> EditError {
-    FieldError::new("", "unreadable", error.to_string()).of(&ty.kind, id).into()
+    FieldError::new("", "unreadable", error.to_string()).in_document(&ty.kind, id).into()
 }
 
 /// The id of a document and its fields with it; `id` is the one of the path.

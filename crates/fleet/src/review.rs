@@ -145,7 +145,7 @@ fn new_problems(
         !tolerated && !other_holder && (is_left_behind || !known.contains(&problem.substance()))
     };
     let new = after.problems_of(key).into_iter().filter(is_new).take(ERRORS);
-    new.map(|it| FieldError::new(&it.pointer, it.rule.name(), &it.message).of(&it.kind, &it.id)).collect()
+    new.map(|it| FieldError::new(&it.pointer, it.rule.name(), &it.message).in_document(&it.kind, &it.id)).collect()
 }
 
 /// Whether a decommissioned cluster comes back as it was. Tolerated problems do not refuse that: as long as it is decommissioned,
@@ -171,7 +171,7 @@ pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields:
     // What is too large is not checked further.
     let mut errors = limits::check_document(&fields, body.text().len(), || saved_size(fleet, ty, id));
     if !errors.is_empty() {
-        return errors.into_iter().map(|error| error.of(&ty.kind, id)).collect();
+        return errors.into_iter().map(|error| error.in_document(&ty.kind, id)).collect();
     }
     if !ty.fixed.is_empty() {
         check_fixed(fleet, ty, id, &fields, &mut errors);
@@ -183,12 +183,12 @@ pub(crate) fn check_fields(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields:
                 if integer.is_some_and(|integer| integer.unsigned_abs() > MAX_SAFE_INTEGER) {
                     let pointer = yaml::child(&yaml::child("/patches", component), key);
                     let message = "Helm reads this as a number, and beyond 2^53 it loses digits on its way";
-                    errors.push(FieldError::new(pointer, "number-range", message).of(&ty.kind, id));
+                    errors.push(FieldError::new(pointer, "number-range", message).in_document(&ty.kind, id));
                 }
             }
         }
     }
-    errors.extend(ty.check(fields).into_iter().map(|error| error.of(&ty.kind, id)));
+    errors.extend(ty.check(fields).into_iter().map(|error| error.in_document(&ty.kind, id)));
     errors
 }
 
@@ -213,7 +213,7 @@ fn check_fixed(fleet: &Snapshot, ty: &ResourceType, id: &Id, fields: &Map, error
                 "Kubernetes cannot change it on the clusters that have it; with \"{unless}\": true they delete the object \
                  and make it anew"
             );
-            errors.push(FieldError::new(yaml::child("", field), "fixed", message).of(&ty.kind, id));
+            errors.push(FieldError::new(yaml::child("", field), "fixed", message).in_document(&ty.kind, id));
         }
     }
 }
@@ -226,7 +226,7 @@ fn check_answers(before: &Snapshot, after: &Snapshot, id: &Id, types: &BTreeSet<
         let was_refused = before.cluster(id).is_some_and(|cluster| answer(before, cluster, ty).is_err());
         if !was_refused {
             let error = FieldError::new(format!("/{}", ty.list), refusal.code(), refusal.to_string());
-            errors.push(error.of(&cluster.document.kind, id));
+            errors.push(error.in_document(&cluster.document.kind, id));
         }
     }
     errors
@@ -266,8 +266,6 @@ pub(crate) fn affected(before: &Snapshot, after: &Snapshot, writes: &[Write]) ->
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use std::sync::Arc;
 
     use jiff::Timestamp;

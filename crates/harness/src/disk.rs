@@ -1,4 +1,4 @@
-//! A small disk that can be full: a file system in memory, with a size of its own. Only root may mount one.
+//! A small disk that a test can fill: a file system in memory with a fixed size. Only root may mount one.
 
 use std::{
     env,
@@ -10,17 +10,17 @@ use std::{
 
 use crate::guardian::Guardian;
 
-/// A disk of a few MiB. It goes with its test process, however that ends.
+/// A disk of a few MiB. It is removed when its test process ends, however it ends.
 pub struct SmallDisk {
     guardian: Guardian,
 }
 
 impl SmallDisk {
-    /// Mounts a disk. Where that is not permitted there is none, and the test has nothing to show. In CI it must be.
+    /// Mounts a disk. Returns none where that is not permitted, and the test is skipped; in CI it panics instead.
     #[must_use]
-    #[allow(clippy::explicit_write, reason = "what is printed does not show when the test passes")]
+    #[expect(clippy::explicit_write, reason = "output of print macros is hidden when the test passes")]
     pub fn mount(mebibytes: u32) -> Option<Self> {
-        let guardian = Guardian::by(Command::new("sh"));
+        let guardian = Guardian::start(Command::new("sh"));
         let size = format!("size={mebibytes}m");
         let mut mount = Command::new("mount");
         let output = mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(guardian.folder()).output().unwrap();
@@ -29,17 +29,17 @@ impl SmallDisk {
         }
         let reason = String::from_utf8_lossy(&output.stderr);
         assert!(env::var_os("CI").is_none_or(|ci| ci != "true"), "a disk cannot be mounted: {reason}");
-        writeln!(io::stderr(), "\nSKIPPED, the test shows nothing here: a disk cannot be mounted: {reason}").unwrap();
+        writeln!(io::stderr(), "\nSKIPPED, the test does nothing here: a disk cannot be mounted: {reason}").unwrap();
         None
     }
 
-    /// Where it is mounted.
+    /// Its mount point.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.guardian.folder()
     }
 
-    /// Leaves no room on it.
+    /// Fills it completely.
     pub fn fill(&self) {
         let mut file = File::options().create(true).append(true).open(self.ballast()).unwrap();
         let error = loop {
@@ -50,7 +50,7 @@ impl SmallDisk {
         assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
     }
 
-    /// Makes the room free again.
+    /// Frees the space again.
     pub fn free(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

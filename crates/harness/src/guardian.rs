@@ -1,5 +1,5 @@
-//! A folder that goes with the test process, however that ends. Values in a `static` are never dropped and a killed
-//! process drops nothing, so a shell watches from outside: `guardian.sh`.
+//! A folder that is removed when the test process ends, however it ends. Values in a `static` are never dropped, and a killed
+//! process drops nothing, so a shell outside the process watches it: `guardian.sh`.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -20,15 +20,15 @@ struct Shell {
 }
 
 impl Guardian {
-    /// Makes a folder. Who owns it is to run the shell.
-    pub(crate) fn by(mut shell: Command) -> Self {
-        // The shell compares it with what the kernel says, which knows no links.
+    /// Creates a folder. The command of the shell must run as the owner of the folder's processes.
+    pub(crate) fn start(mut shell: Command) -> Self {
+        // The shell compares it with paths of the kernel, which have no symbolic links.
         let folder = tempfile::Builder::new().prefix("flux-").tempdir().unwrap().keep().canonicalize().unwrap();
         let mut process = shell
             .args(["-c", include_str!("guardian.sh"), "guardian"])
             .arg(&folder)
             .current_dir("/")
-            // A signal for the group of the test is not for its guardian.
+            // A signal to the process group of the test must not end the guardian.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -48,12 +48,12 @@ impl Guardian {
         let mut shell = self.shell.lock().unwrap();
         writeln!(shell.process.stdin.as_mut().unwrap(), "{name}").unwrap();
         let answer = shell.answers.read_line(&mut String::new()).unwrap();
-        assert_eq!(answer, 1, "the guardian of {} has gone", self.folder.display());
+        assert_eq!(answer, 1, "the guardian of {} has ended", self.folder.display());
     }
 }
 
 impl Guardian {
-    /// Ends what works in the folder and removes it.
+    /// Ends the processes that work in the folder, and removes it.
     pub(crate) fn end(&mut self) {
         // A test may have failed while it held the lock.
         let shell = self.shell.get_mut().unwrap_or_else(PoisonError::into_inner);

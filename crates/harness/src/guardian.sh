@@ -1,6 +1,6 @@
-# Keeps the folder $1 for a test process, which holds the other end of the input: when that ends, however it ends,
-# nothing of the folder is left, neither processes nor files. A line of input is a signal for the processes that work
-# in the folder; it is answered with a line when all have it.
+# Guards the folder $1 of a test process, which holds the other end of the input. When that process ends, however it
+# ends, the processes that work in the folder are killed and its files removed. A line of input is a signal for these
+# processes; a line of output confirms that all have received it.
 trap '' HUP INT TERM PIPE
 folder=$1
 
@@ -9,7 +9,7 @@ signal() {
   [ -n "$pids" ] && { kill "-$1" $pids 2>/dev/null || true; }
 }
 
-# What a process started while it was looked for is found the second time: what is stopped starts no more.
+# Twice: the second search finds processes that were started during the first. A stopped process starts no more.
 stop() {
   signal STOP
   signal STOP
@@ -25,11 +25,11 @@ end() {
   rm -f "$lock"
 }
 
-while read -r word; do
-  case $word in
+while read -r signal_name; do
+  case $signal_name in
     STOP) stop ;;
     KILL) end ;;
-    *) signal "$word" ;;
+    *) signal "$signal_name" ;;
   esac
   echo
 done

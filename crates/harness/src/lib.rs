@@ -1,7 +1,7 @@
-//! For tests: a real server process, with an environment, a folder and a port of its own. It ends with its test. So do
-//! the database it writes to, the network between them, the disk and the load.
+//! For tests: a real server process, with its own environment, folder and port, and a real database, network proxy, small disk
+//! and load generator. All of them end with their test.
 
-#![allow(clippy::missing_panics_doc, clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::missing_panics_doc, clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ mod postgres;
 mod proxy;
 
 pub use disk::SmallDisk;
-pub use load::{Load, Report};
+pub use load::{Load, LoadReport};
 pub use postgres::Postgres;
 pub use proxy::Proxy;
 
@@ -29,7 +29,7 @@ pub use proxy::Proxy;
 pub const READ: &str = "read-token";
 /// The token that may read and write.
 pub const WRITE: &str = "write-token";
-/// Longer than anything should take, on a machine that has other things to do.
+/// Longer than any wait should take, on a busy machine.
 pub const LONG: Duration = Duration::from_mins(2);
 
 /// A file of the repository.
@@ -51,13 +51,13 @@ pub fn command(binary: &Path, folder: &Path) -> Command {
     command
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Running {
-    /// Where its database is.
+    /// The folder of its database.
     pub folder: Arc<TempDir>,
     process: Child,
     address: String,
-    /// A file and no pipe: what a server has logged before it answered is there once the answer is.
+    /// A file and not a pipe: a line that was logged before an answer can be read as soon as the answer has arrived.
     log: NamedTempFile,
 }
 
@@ -69,11 +69,11 @@ impl Running {
         let log = NamedTempFile::new().unwrap();
         let process = command.envs(settings.iter().copied()).stderr(log.reopen().unwrap()).spawn().unwrap();
         let mut server = Self { folder, process, address: String::new(), log };
-        eventually("it listens", &mut || {
+        eventually("the server listens", &mut || {
             let (ended, log) = (server.process.try_wait().unwrap(), server.log());
             let line = log.split_once("listening address=").map(|(_, rest)| rest);
             let address = line.and_then(|line| Some(line.split_once(' ')?.0.to_owned()));
-            assert!(address.is_some() || ended.is_none(), "it does not listen: {log}");
+            assert!(address.is_some() || ended.is_none(), "the server does not listen: {log}");
             address.is_some_and(|address| {
                 server.address = address;
                 true
@@ -88,7 +88,7 @@ impl Running {
         &self.address
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.log.path()).unwrap()).into_owned()
@@ -108,9 +108,9 @@ impl Running {
 }
 
 impl Running {
-    /// Ends it, whatever it is doing.
+    /// Kills it.
     pub fn end(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -122,27 +122,27 @@ impl Drop for Running {
     }
 }
 
-/// Waits for something that must come soon.
-pub fn eventually(what: &str, is: &mut dyn FnMut() -> bool) {
-    eventually_or(&|| what.to_owned(), is);
+/// Waits until a condition holds; fails after [`LONG`].
+pub fn eventually(what: &str, condition: &mut dyn FnMut() -> bool) {
+    eventually_or(&|| what.to_owned(), condition);
 }
 
-/// Waits for something that must come soon; what did not come is told as it is in the end.
-#[allow(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
-pub fn eventually_or(what: &dyn Fn() -> String, is: &mut dyn FnMut() -> bool) {
+/// The same, with a description that is computed when the wait fails.
+#[expect(clippy::disallowed_methods, reason = "a test that waits needs to know for how long")]
+pub fn eventually_or(what: &dyn Fn() -> String, condition: &mut dyn FnMut() -> bool) {
     let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < LONG, "it never came to be that {}", what());
+    while !condition() {
+        assert!(start.elapsed() < LONG, "timeout after {} s: {}", LONG.as_secs(), what());
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The server's binary, built if it is not there or not new: for tests of other packages.
+/// The server's binary, built if it is missing or out of date: for tests of other packages.
 #[must_use]
 pub fn server() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        // Tests are in `deps`, binaries are beside it.
+        // Tests are in `deps`, binaries in its parent folder.
         let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
         let profile = if folder.ends_with("release") { "release" } else { "dev" };
         let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());

@@ -1,7 +1,7 @@
-//! The polls of a fleet: GET requests at a fixed rate, over connections that are kept. What is late is not made up
-//! for, so the rate is a bound.
+//! A load generator: GET requests at a fixed rate, over kept connections. Late requests are not made up for, so the rate is an
+//! upper bound.
 
-#![allow(clippy::disallowed_methods, reason = "a rate needs to know the time")]
+#![expect(clippy::disallowed_methods, reason = "a fixed rate needs the time")]
 
 use std::{
     collections::BTreeMap,
@@ -16,35 +16,34 @@ use std::{
 use ureq::Agent;
 
 const WORKERS: usize = 8;
-/// A worker that was not free in time is forgiven this much.
-const LATE: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How late a worker may send a request without shifting the schedule.
+const MAX_LATENESS: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const EXAMPLES: usize = 20;
 
-/// A load that is on.
+/// A running load.
 pub struct Load {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     start: Instant,
 }
 
-/// What came of a load.
+/// The results of a load.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct LoadReport {
     /// Requests.
     pub sent: u64,
-    /// Answers of 200 that came whole.
+    /// Complete answers with status 200.
     pub ok: u64,
     /// Answers by their status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without a whole answer.
+    /// Requests without a complete answer.
     pub errors: u64,
     /// The first 20 requests that were not answered with 200, and why.
     pub failed: Vec<String>,
     /// The longest body of each path.
     pub longest: BTreeMap<String, usize>,
-    /// The first 20 answers of 200 that were shorter than one of the same path that had come before they were asked
-    /// for.
+    /// The first 20 answers with status 200 that were shorter than an earlier answer of the same path.
     pub shorter: Vec<String>,
     /// Requests per second.
     pub achieved_per_second: f64,
@@ -55,7 +54,7 @@ struct Shared {
     paths: Vec<String>,
     token: String,
     pace: Mutex<Pace>,
-    report: Mutex<Report>,
+    report: Mutex<LoadReport>,
     over: AtomicBool,
 }
 
@@ -66,7 +65,7 @@ struct Pace {
 }
 
 impl Load {
-    /// Starts to poll all paths at all addresses, in turns. An address is a host and a port.
+    /// Starts to request all paths from all addresses, in turns. An address is a host and a port.
     #[must_use]
     pub fn start(addresses: Vec<String>, paths: Vec<String>, token: &str, per_second: u32) -> Self {
         let start = Instant::now();
@@ -87,24 +86,24 @@ impl Load {
         Self { shared, workers, start }
     }
 
-    /// The addresses from now on. A test changes them when a replica comes back elsewhere.
+    /// The addresses of the next requests. A test changes them when a replica gets a new address.
     pub fn addresses(&self) -> MutexGuard<'_, Vec<String>> {
         self.shared.addresses.lock().unwrap()
     }
 
-    /// What has come of it so far.
+    /// The results so far.
     #[must_use]
-    pub fn so_far(&self) -> Report {
+    pub fn so_far(&self) -> LoadReport {
         let mut report = self.shared.report.lock().unwrap().clone();
-        #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
+        #[expect(clippy::cast_precision_loss, reason = "no test sends so many requests")]
         let sent = report.sent as f64;
         report.achieved_per_second = sent / self.start.elapsed().as_secs_f64();
         report
     }
 
-    /// Ends it, after the answers to what has been sent.
+    /// Ends it, once the pending requests are answered.
     #[must_use]
-    pub fn finish(mut self) -> Report {
+    pub fn finish(mut self) -> LoadReport {
         self.shared.over.store(true, Ordering::Relaxed);
         self.workers.drain(..).for_each(|worker| worker.join().unwrap());
         self.so_far()
@@ -119,15 +118,15 @@ impl Drop for Load {
 
 impl Shared {
     fn work(&self) {
-        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).proxy(None);
+        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).proxy(None);
         let agent = Agent::from(config.build());
         loop {
             let turn = self.wait_for_turn();
             if self.over.load(Ordering::Relaxed) {
                 return;
             }
-            if let Some((address, path)) = self.question(turn) {
-                self.ask(&agent, &address, path);
+            if let Some((address, path)) = self.next_request(turn) {
+                self.send(&agent, &address, path);
             }
         }
     }
@@ -135,7 +134,7 @@ impl Shared {
     fn wait_for_turn(&self) -> usize {
         let (turn, due) = {
             let mut pace = self.pace.lock().unwrap();
-            let due = pace.next.max(Instant::now().checked_sub(LATE).unwrap());
+            let due = pace.next.max(Instant::now().checked_sub(MAX_LATENESS).unwrap());
             pace.next = due + pace.interval;
             pace.turns += 1;
             (pace.turns - 1, due)
@@ -144,14 +143,14 @@ impl Shared {
         turn
     }
 
-    /// Each path is asked for at each address.
-    fn question(&self, turn: usize) -> Option<(String, &str)> {
+    /// Each path is requested from each address.
+    fn next_request(&self, turn: usize) -> Option<(String, &str)> {
         let addresses = self.addresses.lock().unwrap();
         let address = addresses.get(turn.checked_rem(addresses.len())?)?;
         Some((address.clone(), &self.paths[turn / addresses.len() % self.paths.len()]))
     }
 
-    fn ask(&self, agent: &Agent, address: &str, path: &str) {
+    fn send(&self, agent: &Agent, address: &str, path: &str) {
         let url = format!("http://{address}{path}");
         let floor = self.report.lock().unwrap().longest.get(path).copied();
         let answer = agent.get(&url).header("authorization", &self.token).call().and_then(|mut answer| {
@@ -175,15 +174,15 @@ impl Shared {
                 format!("{url}: {error}")
             }
         };
-        note(&mut report.failed, failure);
+        add_example(&mut report.failed, failure);
     }
 }
 
-impl Report {
+impl LoadReport {
     fn succeeded(&mut self, path: &str, url: &str, length: usize, floor: usize) {
         self.ok += 1;
         if length < floor {
-            note(&mut self.shorter, format!("{url}: {length} bytes, after {floor}"));
+            add_example(&mut self.shorter, format!("{url}: {length} bytes, after {floor}"));
         }
         match self.longest.get_mut(path) {
             Some(longest) => *longest = length.max(*longest),
@@ -192,7 +191,7 @@ impl Report {
     }
 }
 
-fn note(examples: &mut Vec<String>, example: String) {
+fn add_example(examples: &mut Vec<String>, example: String) {
     if examples.len() < EXAMPLES {
         examples.push(example);
     }

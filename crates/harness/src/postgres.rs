@@ -1,5 +1,5 @@
-//! A real PostgreSQL server, with a folder and a port of its own. It ends with its test process, however that ends,
-//! and leaves nothing behind.
+//! A real PostgreSQL server, with its own folder and port. It ends when its test process ends, however it ends, and leaves
+//! nothing behind.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -25,14 +25,14 @@ use installed::Installed;
 
 mod installed;
 
-/// Only what TLS protects comes in over TCP.
+/// TCP connections must use TLS.
 const TLS_ONLY: &str = "\
 local all all trust
 hostssl all all 127.0.0.1/32 trust
 hostssl replication all 127.0.0.1/32 trust
 ";
 
-/// Clients trust the certificate itself. Some refuse an authority's certificate as a server's.
+/// Clients trust the certificate itself; some refuse a CA certificate as a server's.
 const CERTIFICATE: &str = "\
 [req]
 distinguished_name = name
@@ -64,7 +64,7 @@ impl Postgres {
     /// Starts a server with settings, as in `("fsync", "on")`.
     #[must_use]
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
-        let server = Self::made(settings);
+        let server = Self::initialized(settings);
         server.run();
         server
     }
@@ -72,17 +72,17 @@ impl Postgres {
     /// Starts a server that refuses connections without TLS. Its certificate is for `localhost` and `127.0.0.1`.
     #[must_use]
     pub fn with_tls() -> Self {
-        let server = Self::made(&[("ssl", "on")]);
+        let server = Self::initialized(&[("ssl", "on")]);
         fs::write(server.data().join("pg_hba.conf"), TLS_ONLY).unwrap();
         fs::write(server.data().join("openssl.cnf"), CERTIFICATE).unwrap();
         let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
         let files = ["-config", "openssl.cnf", "-keyout", "server.key", "-out", "server.crt"];
-        must(server.command("openssl").args(["req", "-x509", "-days", "30"]).args(curve).args(files));
+        succeed(server.command("openssl").args(["req", "-x509", "-days", "30"]).args(curve).args(files));
         server.run();
         server
     }
 
-    /// The server that all tests of a process share. Each takes a database of its own.
+    /// The server that all tests of a process share. Each test creates a database of its own.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
@@ -93,30 +93,30 @@ impl Postgres {
     #[must_use]
     pub fn standby(&self) -> Self {
         let settings: Vec<_> = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let standby = Self::empty(&settings);
+        let standby = Self::with_empty_folder(&settings);
         let from = format!("--dbname=host=127.0.0.1 port={} user=postgres", self.port);
         let how = ["--pgdata=.", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
-        must(standby.command("pg_basebackup").args(how).arg(from));
+        succeed(standby.command("pg_basebackup").args(how).arg(from));
         standby.run();
         standby
     }
 
-    fn made(settings: &[(&str, &str)]) -> Self {
-        let server = Self::empty(settings);
-        let safe_enough = ["--auth=trust", "--username=postgres", "--no-sync", "--no-instructions"];
-        must(server.command("initdb").args(safe_enough).args(["--encoding=UTF8", "--locale=C", "."]));
+    fn initialized(settings: &[(&str, &str)]) -> Self {
+        let server = Self::with_empty_folder(settings);
+        let options = ["--auth=trust", "--username=postgres", "--no-sync", "--no-instructions"];
+        succeed(server.command("initdb").args(options).args(["--encoding=UTF8", "--locale=C", "."]));
         server
     }
 
-    fn empty(settings: &[(&str, &str)]) -> Self {
+    fn with_empty_folder(settings: &[(&str, &str)]) -> Self {
         let settings = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let installed = Installed::find();
-        // Without all of root's powers, as in a container, only its own user can tell where a process works.
-        let guardian = Guardian::by(installed.command("sh", Path::new("/")));
+        // In a container without all privileges of root, only its own user can read the working folder of a process.
+        let guardian = Guardian::start(installed.command("sh", Path::new("/")));
         let server = Self { installed, guardian, port: free_port(), settings, postmaster: Mutex::default() };
         DirBuilder::new().mode(0o700).create(server.data()).unwrap();
-        server.installed.give(server.guardian.folder());
-        server.installed.give(&server.data());
+        server.installed.set_owner(server.guardian.folder());
+        server.installed.set_owner(&server.data());
         server
     }
 
@@ -132,7 +132,7 @@ impl Postgres {
             .arg(format!("-cport={}", self.port))
             .arg(format!("-cunix_socket_directories={folder}"));
         command.args(["-clisten_addresses=127.0.0.1", "-cmax_connections=200", "-cwal_level=replica", "-cfsync=off"]);
-        // Memory that is a file in the folder goes with the folder.
+        // Shared memory as files in the folder is removed with the folder.
         command.arg("-cdynamic_shared_memory_type=mmap");
         command.args(self.settings.iter().map(|(name, value)| format!("-c{name}={value}")));
         command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -166,29 +166,29 @@ impl Postgres {
         self.run();
     }
 
-    /// Stops all of its processes where they are: it is there and does not answer.
+    /// Suspends all of its processes: it accepts connections and does not answer.
     pub fn pause(&self) {
         self.guardian.signal("STOP");
     }
 
-    /// Lets its processes go on.
+    /// Resumes its processes.
     pub fn resume(&self) {
         self.guardian.signal("CONT");
     }
 
-    /// Makes a standby a server that takes writes.
+    /// Promotes a standby, so that it accepts writes.
     pub fn promote(&self) {
         assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t", "{}", self.log());
     }
 
-    /// Waits until this standby has all that its primary has now.
+    /// Waits until this standby has replayed everything that its primary has now.
     pub fn wait_for_replay_of(&self, primary: &Self) {
         let end = primary.sql("postgres", "SELECT pg_current_wal_flush_lsn()");
         let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{end}'");
         eventually("the standby has replayed everything", &mut || self.sql("postgres", &replayed) == "t");
     }
 
-    /// Makes a database and returns its URL.
+    /// Creates a database and returns its URL.
     #[must_use]
     pub fn database(&self) -> String {
         // Counted over all servers: a standby has the databases of its primary.
@@ -210,7 +210,7 @@ impl Postgres {
         self.port
     }
 
-    /// Where everything of it is. A process that works in it is one of its own.
+    /// The folder of all its files, in which all its processes work.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.guardian.folder()
@@ -222,14 +222,14 @@ impl Postgres {
         self.data().join("server.crt")
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap()
     }
 
-    /// Puts `PgBouncer` before a database, in transaction mode: every transaction may be on another connection. Answers the
-    /// URL; the pooler ends with the server. More of its settings are lines.
+    /// Starts `PgBouncer` for a database, in transaction mode: every transaction may use another connection. Returns its URL; it
+    /// ends with the server. `more` has more lines of its configuration.
     #[must_use]
     pub fn pooled(&self, database: &str, more: &str) -> String {
         let (folder, port) = (self.guardian.folder().display(), free_port());
@@ -240,30 +240,29 @@ impl Postgres {
             self.port
         );
         fs::write(self.guardian.folder().join("pooler.ini"), configuration).unwrap();
-        // The guardian ends it, as everything that works in the folder.
+        // The guardian ends it, like every process that works in the folder.
         let mut pooler = self.command("pgbouncer");
         pooler.args(["--quiet", "--daemon", "../pooler.ini"]);
-        must(&mut pooler);
+        succeed(&mut pooler);
         let url = format!("postgres://postgres@127.0.0.1:{port}/{database}");
         eventually("the pooler accepts connections", &mut || self.sql_at(&url, "SELECT 1").is_ok());
         url
     }
 
-    /// What a database says to a statement. Columns are parted by `|`.
-    #[allow(clippy::must_use_candidate, reason = "many statements say nothing")]
+    /// The result of a statement. Columns are separated by `|`.
     pub fn sql(&self, database: &str, statement: &str) -> String {
-        // The socket is there with and without TLS.
+        // The socket works with and without TLS.
         let folder = self.guardian.folder().display();
         let url = format!("postgres://postgres@/{database}?host={folder}&port={}", self.port);
         self.sql_at(&url, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
     }
 
-    /// What the database of a URL says to a statement, or why it says nothing. It may be another server's, or be
-    /// behind a [`Proxy`](crate::Proxy).
+    /// The result of a statement in the database of a URL, or its error. The URL may be that of another server or of a
+    /// [`Proxy`](crate::Proxy).
     pub fn sql_at(&self, url: &str, statement: &str) -> Result<String, String> {
         let mut psql = self.command("psql");
         psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement]);
-        said(&mut psql)
+        run(&mut psql)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -289,20 +288,19 @@ impl Drop for Postgres {
     }
 }
 
-fn must(command: &mut Command) -> String {
-    said(command).unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()))
+fn succeed(command: &mut Command) -> String {
+    run(command).unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()))
 }
 
-fn said(command: &mut Command) -> Result<String, String> {
+fn run(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).trim_end().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// A port that nobody listens on. It is below those that the kernel gives to clients, so that none has taken it when
-/// the server comes back.
+/// A free port. It is below those that the kernel gives to clients, so that no client has it when the server restarts.
 fn free_port() -> u16 {
-    let chance = || RandomState::new().hash_one(());
-    let mut ports = iter::repeat_with(|| 20_000 + u16::try_from(chance() % 12_000).unwrap());
+    let random = || RandomState::new().hash_one(());
+    let mut ports = iter::repeat_with(|| 20_000 + u16::try_from(random() % 12_000).unwrap());
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }

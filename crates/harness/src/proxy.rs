@@ -1,5 +1,5 @@
-//! A network that fails on demand: a TCP proxy on loopback, between a client and a target. What befalls the network
-//! befalls all of its connections, the old and the new.
+//! A network that fails on demand: a TCP proxy on loopback, between a client and a target. A failure affects all connections, the
+//! old and the new.
 
 use std::{
     io::{Read as _, Write as _},
@@ -13,24 +13,24 @@ use std::{
 };
 
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    Pass,
+enum ProxyMode {
+    Forward,
     Cut,
     Refuse,
     Slow(Duration),
-    Over,
+    Ended,
 }
 
-struct State {
-    mode: Mode,
+struct ProxyState {
+    mode: ProxyMode,
     target: u16,
     connections: Vec<Weak<Connection>>,
 }
 
-/// A TCP proxy. It passes everything until told otherwise.
+/// A TCP proxy. At first it forwards everything.
 pub struct Proxy {
     port: u16,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProxyState>>,
 }
 
 impl Proxy {
@@ -39,7 +39,7 @@ impl Proxy {
     pub fn to(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State { mode: Mode::Pass, target, connections: Vec::new() }));
+        let state = Arc::new(Mutex::new(ProxyState { mode: ProxyMode::Forward, target, connections: Vec::new() }));
         thread::spawn({
             let state = state.clone();
             move || listener.incoming().map_while(Result::ok).all(|client| accept(&state, client))
@@ -53,44 +53,43 @@ impl Proxy {
         self.port
     }
 
-    /// New connections go to another port. The old ones are closed.
+    /// Forwards new connections to another port, and closes the old ones.
     pub fn retarget(&self, target: u16) {
         self.state.lock().unwrap().target = target;
         self.close(|_| true);
     }
 
-    /// Cuts the network: what is sent is swallowed, in both directions, and nobody is told. New connections are
-    /// accepted and never answered.
+    /// Cuts the network: data is silently dropped, in both directions. New connections are accepted and never answered.
     pub fn cut(&self) {
-        self.switch(Mode::Cut);
+        self.switch(ProxyMode::Cut);
         for connection in self.connections() {
             connection.cut.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Closes all connections, and new ones at once.
+    /// Closes all connections, and new ones as soon as they are accepted.
     pub fn refuse(&self) {
-        self.switch(Mode::Refuse);
+        self.switch(ProxyMode::Refuse);
         self.close(|_| true);
     }
 
     /// Delays each chunk, in both directions.
     pub fn slow(&self, delay: Duration) {
-        self.switch(Mode::Slow(delay));
+        self.switch(ProxyMode::Slow(delay));
     }
 
-    /// Passes everything again. What a cut swallowed is lost, so the connections that lived through it are closed.
+    /// Forwards everything again. Data that a cut dropped is lost, so the connections that it affected are closed.
     pub fn heal(&self) {
-        self.switch(Mode::Pass);
+        self.switch(ProxyMode::Forward);
         self.close(|connection| connection.cut.load(Ordering::SeqCst));
     }
 
-    /// Passes everything again, but connections that lived through a cut are never answered, and never told.
+    /// Forwards new connections again, but connections that a cut affected stay open and are never answered.
     pub fn heal_silently(&self) {
-        self.switch(Mode::Pass);
+        self.switch(ProxyMode::Forward);
     }
 
-    fn switch(&self, mode: Mode) {
+    fn switch(&self, mode: ProxyMode) {
         self.state.lock().unwrap().mode = mode;
     }
 
@@ -105,22 +104,22 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.switch(Mode::Over);
+        self.switch(ProxyMode::Ended);
         self.close(|_| true);
-        // Lets the listener see that it is over.
+        // Wakes the listener, so that it ends.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 
-/// Takes a new connection. Whether there may be more.
-fn accept(state: &Arc<Mutex<State>>, client: TcpStream) -> bool {
+/// Handles a new connection; returns whether to accept more.
+fn accept(state: &Arc<Mutex<ProxyState>>, client: TcpStream) -> bool {
     let mut now = state.lock().unwrap();
     match now.mode {
-        Mode::Over => return false,
-        Mode::Refuse => return true,
-        Mode::Pass | Mode::Cut | Mode::Slow(_) => {}
+        ProxyMode::Ended => return false,
+        ProxyMode::Refuse => return true,
+        ProxyMode::Forward | ProxyMode::Cut | ProxyMode::Slow(_) => {}
     }
-    let cut = AtomicBool::new(now.mode == Mode::Cut);
+    let cut = AtomicBool::new(now.mode == ProxyMode::Cut);
     let connection = Arc::new(Connection { state: state.clone(), client, server: OnceLock::new(), cut });
     now.connections.retain(|connection| connection.strong_count() > 0);
     now.connections.push(Arc::downgrade(&connection));
@@ -130,17 +129,17 @@ fn accept(state: &Arc<Mutex<State>>, client: TcpStream) -> bool {
 }
 
 struct Connection {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProxyState>>,
     client: TcpStream,
     server: OnceLock<TcpStream>,
-    /// It has lost bytes and cannot be mended.
+    /// Whether it has lost bytes, so that it cannot continue.
     cut: AtomicBool,
 }
 
 impl Connection {
     fn serve(self: Arc<Self>, target: u16) {
         if self.is_cut() {
-            return swallow(&self.client);
+            return discard(&self.client);
         }
         let Ok(server) = TcpStream::connect(("127.0.0.1", target)) else { return self.close() };
         let server = self.server.get_or_init(|| server);
@@ -154,18 +153,18 @@ impl Connection {
         self.pump(&self.client, server);
     }
 
-    /// Carries what one end sends to the other, until there is no more.
+    /// Forwards the data of one end to the other, until its end.
     fn pump(&self, mut from: &TcpStream, mut to: &TcpStream) {
         let mut chunk = vec![0; 64 * 1024];
         loop {
             let read = from.read(&mut chunk);
             let mode = self.state.lock().unwrap().mode;
-            if let Mode::Slow(delay) = mode {
+            if let ProxyMode::Slow(delay) = mode {
                 thread::sleep(delay);
             }
             match read {
-                // Nobody is told of an end either.
-                _ if self.is_cut() => return swallow(from),
+                // The end of a connection is dropped too.
+                _ if self.is_cut() => return discard(from),
                 Ok(0) => return drop(to.shutdown(Shutdown::Write)),
                 Ok(length) if to.write_all(&chunk[..length]).is_ok() => {}
                 Ok(_) | Err(_) => return self.close(),
@@ -184,7 +183,7 @@ impl Connection {
     }
 }
 
-fn swallow(mut from: &TcpStream) {
+fn discard(mut from: &TcpStream) {
     let mut chunk = vec![0; 64 * 1024];
     while from.read(&mut chunk).is_ok_and(|length| length > 0) {}
 }

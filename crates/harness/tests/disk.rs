@@ -1,12 +1,12 @@
 //! A disk that is full.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, io::ErrorKind};
 
 use harness::SmallDisk;
 
 #[test]
-fn a_full_disk_takes_nothing_until_it_is_freed() {
+fn a_full_disk_refuses_writes_until_space_is_freed() {
     let Some(disk) = SmallDisk::mount(2) else { return };
     let file = disk.path().join("file");
     fs::write(&file, "before").unwrap();

@@ -1,5 +1,5 @@
-//! The load, against the simplest of servers.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! The load generator, against a minimal server.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -14,7 +14,7 @@ use std::{
 
 use harness::{Load, eventually};
 
-/// Answers each request, and says where.
+/// Starts a server that answers each request; returns its address.
 fn serve(answer: impl Fn(&str) -> String + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -46,7 +46,7 @@ fn answer(status: u16, body: &str) -> String {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "the rate is for people to see")]
+#[expect(clippy::print_stderr, reason = "people read the rate")]
 fn every_request_is_counted() {
     let served = Arc::new(AtomicU64::new(0));
     let count = served.clone();
@@ -67,11 +67,11 @@ fn every_request_is_counted() {
 }
 
 #[test]
-fn what_fails_is_told_and_a_replica_may_come_back_elsewhere() {
+fn failures_are_reported_and_a_replica_may_get_another_address() {
     let good = serve(|_| answer(200, "good"));
     let bad = serve(|path| answer(if path == "/bad" { 503 } else { 200 }, "not now"));
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let load = Load::start(vec![nobody, bad], vec!["/good".into(), "/bad".into()], "token", 200);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let load = Load::start(vec![closed, bad], vec!["/good".into(), "/bad".into()], "token", 200);
     eventually("there are errors", &mut || load.so_far().errors > 3);
     eventually("there are refusals", &mut || load.so_far().statuses.get(&503).is_some_and(|count| *count > 3));
     *load.addresses() = vec![good];
@@ -83,14 +83,14 @@ fn what_fails_is_told_and_a_replica_may_come_back_elsewhere() {
 }
 
 #[test]
-fn an_answer_that_is_shorter_than_an_earlier_one_shows() {
+fn an_answer_that_is_shorter_than_an_earlier_one_is_reported() {
     let asked = Arc::new(AtomicU64::new(0));
     let address = serve(move |_| {
         let turn = asked.fetch_add(1, Ordering::Relaxed);
         answer(200, if turn == 40 { "short" } else { "as long as ever" })
     });
     let load = Load::start(vec![address], vec!["/".into()], "token", 200);
-    eventually("it was asked often", &mut || load.so_far().ok > 60);
+    eventually("60 requests are answered", &mut || load.so_far().ok > 60);
     let report = load.finish();
     assert_eq!(report.shorter.len(), 1, "{report:?}");
     assert!(report.shorter[0].ends_with(": 5 bytes, after 15"), "{report:?}");

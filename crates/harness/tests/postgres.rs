@@ -1,5 +1,5 @@
 //! The PostgreSQL server of the tests, and that nothing is left of it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use harness::{LONG, Postgres, Proxy, eventually};
 const TABLE: &str = "CREATE TABLE numbers (n int); INSERT INTO numbers VALUES (7)";
 const READ: &str = "SELECT n FROM numbers";
 
-/// The processes of a server that runs.
+/// The processes of a running server.
 fn processes(server: &Path) -> Vec<PathBuf> {
     let lock = fs::read_to_string(server.join("data/postmaster.pid")).unwrap();
     let (postmaster, _) = lock.split_once('\n').unwrap();
@@ -25,13 +25,13 @@ fn processes(server: &Path) -> Vec<PathBuf> {
     all.filter(|process| process.ends_with(postmaster) || is_child(process)).collect()
 }
 
-/// Whether a process does more than wait to be forgotten.
-fn lives(process: &Path) -> bool {
+/// Whether a process is running, and not a zombie.
+fn is_running(process: &Path) -> bool {
     fs::read_to_string(process.join("status")).is_ok_and(|text| !text.contains("\nState:\tZ"))
 }
 
 #[test]
-fn each_database_is_another() {
+fn databases_are_separate() {
     let server = Postgres::shared();
     let (one, other) = (server.database(), server.database());
     server.sql_at(&one, TABLE).unwrap();
@@ -42,7 +42,7 @@ fn each_database_is_another() {
 }
 
 #[test]
-fn its_data_outlive_a_stop_and_a_kill() {
+fn data_outlives_a_stop_and_a_kill() {
     let server = Postgres::start();
     let url = server.database();
     server.sql_at(&url, TABLE).unwrap();
@@ -52,9 +52,9 @@ fn its_data_outlive_a_stop_and_a_kill() {
     assert_eq!(server.sql_at(&url, READ).unwrap(), "7");
     for _ in 0..2 {
         let processes = processes(server.folder());
-        assert!(processes.iter().filter(|process| lives(process)).count() > 1);
+        assert!(processes.iter().filter(|process| is_running(process)).count() > 1);
         server.kill();
-        assert!(!processes.iter().any(|process| lives(process)));
+        assert!(!processes.iter().any(|process| is_running(process)));
         assert!(server.sql_at(&url, READ).unwrap_err().contains("refused"));
         server.run();
         assert_eq!(server.sql_at(&url, READ).unwrap(), "7");
@@ -65,7 +65,7 @@ fn its_data_outlive_a_stop_and_a_kill() {
 }
 
 #[test]
-fn what_is_paused_does_not_answer_until_it_goes_on() {
+fn a_paused_server_does_not_answer_until_it_is_resumed() {
     let server = Postgres::start();
     let url = server.url("postgres");
     server.pause();
@@ -96,7 +96,7 @@ fn a_standby_follows_and_takes_over() {
 }
 
 #[test]
-fn with_tls_nothing_comes_in_without() {
+fn a_tls_server_refuses_connections_without_tls() {
     let server = Postgres::with_tls();
     let url = server.url("postgres");
     let ask =
@@ -120,7 +120,7 @@ fn keeper() {
 }
 
 #[test]
-fn nothing_is_left_of_it_when_its_test_is_killed() {
+fn nothing_is_left_of_a_server_when_its_test_is_killed() {
     for state in ["running", "paused"] {
         let mut keeper = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "keeper", "--nocapture"])
@@ -136,14 +136,14 @@ fn nothing_is_left_of_it_when_its_test_is_killed() {
         assert!(processes.len() > 1);
         keeper.kill().unwrap();
         keeper.wait().unwrap();
-        eventually("its folder has gone", &mut || !folder.exists());
-        assert!(!processes.iter().any(|process| lives(process)));
+        eventually("its folder is deleted", &mut || !folder.exists());
+        assert!(!processes.iter().any(|process| is_running(process)));
         assert!(TcpStream::connect(("127.0.0.1", port.parse().unwrap())).is_err());
     }
 }
 
 #[test]
-fn nothing_is_left_of_it_when_it_is_dropped() {
+fn nothing_is_left_of_a_server_when_it_is_dropped() {
     let server = Postgres::start();
     let folder = server.folder().to_owned();
     server.kill();
@@ -151,5 +151,5 @@ fn nothing_is_left_of_it_when_it_is_dropped() {
     let processes = processes(&folder);
     drop(server);
     assert!(!folder.exists());
-    assert!(!processes.iter().any(|process| lives(process)));
+    assert!(!processes.iter().any(|process| is_running(process)));
 }

@@ -1,5 +1,5 @@
 //! The network that fails on demand.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -10,7 +10,7 @@ use std::{
 
 use harness::{LONG, Proxy};
 
-/// A server that returns what it gets, with a mark of its own in front.
+/// A server that returns the data it receives, after a mark of its own.
 fn echo(mark: u8) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ fn connect(proxy: &Proxy) -> TcpStream {
     stream
 }
 
-fn ask(stream: &mut TcpStream, what: &str) -> String {
+fn exchange(stream: &mut TcpStream, what: &str) -> String {
     stream.write_all(what.as_bytes()).unwrap();
     let mut answer = vec![0; what.len() + 1];
     stream.read_exact(&mut answer).unwrap();
@@ -45,7 +45,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     stream.read(&mut [0]).map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |length| length == 0)
 }
 
-/// There is no answer, and no end either.
+/// Whether there is neither an answer nor an end.
 fn is_silent(stream: &mut TcpStream) -> bool {
     stream.write_all(b"anyone?").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -55,11 +55,11 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn bytes_pass_and_so_does_the_end() {
+fn data_and_the_end_are_forwarded() {
     let proxy = Proxy::to(echo(b'a'));
     let mut stream = connect(&proxy);
-    assert_eq!(ask(&mut stream, "hello"), "ahello");
-    assert_eq!(ask(&mut stream, "again"), "aagain");
+    assert_eq!(exchange(&mut stream, "hello"), "ahello");
+    assert_eq!(exchange(&mut stream, "again"), "aagain");
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(is_closed(&mut stream));
 }
@@ -68,7 +68,7 @@ fn bytes_pass_and_so_does_the_end() {
 fn a_cut_is_silent_until_it_is_healed() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
-    ask(&mut old, "hello");
+    exchange(&mut old, "hello");
     proxy.cut();
     let mut new = connect(&proxy);
     assert!(is_silent(&mut old));
@@ -76,23 +76,23 @@ fn a_cut_is_silent_until_it_is_healed() {
     proxy.heal();
     assert!(is_closed(&mut old));
     assert!(is_closed(&mut new));
-    assert_eq!(ask(&mut connect(&proxy), "hello"), "ahello");
+    assert_eq!(exchange(&mut connect(&proxy), "hello"), "ahello");
 }
 
 #[test]
-fn a_cut_may_stay_silent_for_the_connections_it_met() {
+fn a_cut_may_stay_silent_for_the_connections_that_it_affected() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
-    ask(&mut old, "hello");
+    exchange(&mut old, "hello");
     proxy.cut();
     proxy.heal_silently();
     assert!(is_silent(&mut old));
-    assert_eq!(ask(&mut connect(&proxy), "hello"), "ahello");
+    assert_eq!(exchange(&mut connect(&proxy), "hello"), "ahello");
     assert!(is_silent(&mut old));
 }
 
 #[test]
-fn nobody_is_told_of_an_end_during_a_cut() {
+fn the_end_of_a_connection_is_dropped_during_a_cut() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::to(listener.local_addr().unwrap().port());
     let client = connect(&proxy);
@@ -106,25 +106,25 @@ fn nobody_is_told_of_an_end_during_a_cut() {
 }
 
 #[test]
-fn what_is_refused_is_closed_at_once() {
+fn a_refused_connection_is_closed_at_once() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
-    ask(&mut old, "hello");
+    exchange(&mut old, "hello");
     proxy.refuse();
     assert!(is_closed(&mut old));
     assert!(is_closed(&mut connect(&proxy)));
     proxy.heal();
-    assert_eq!(ask(&mut connect(&proxy), "hello"), "ahello");
+    assert_eq!(exchange(&mut connect(&proxy), "hello"), "ahello");
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "slowness is measured")]
+#[expect(clippy::disallowed_methods, reason = "slowness is measured")]
 fn a_slow_network_delays_both_directions() {
     let proxy = Proxy::to(echo(b'a'));
     let mut stream = connect(&proxy);
     proxy.slow(Duration::from_millis(50));
     let start = Instant::now();
-    assert_eq!(ask(&mut stream, "hello"), "ahello");
+    assert_eq!(exchange(&mut stream, "hello"), "ahello");
     assert!(start.elapsed() >= Duration::from_millis(100));
 }
 
@@ -132,18 +132,18 @@ fn a_slow_network_delays_both_directions() {
 fn a_new_target_gets_the_new_connections() {
     let proxy = Proxy::to(echo(b'a'));
     let mut old = connect(&proxy);
-    ask(&mut old, "hello");
+    exchange(&mut old, "hello");
     proxy.retarget(echo(b'b'));
     assert!(is_closed(&mut old));
-    assert_eq!(ask(&mut connect(&proxy), "hello"), "bhello");
+    assert_eq!(exchange(&mut connect(&proxy), "hello"), "bhello");
 }
 
 #[test]
-fn nobody_listens_after_its_end() {
+fn the_port_is_closed_after_its_end() {
     let proxy = Proxy::to(echo(b'a'));
     let port = proxy.port();
     let mut old = connect(&proxy);
-    ask(&mut old, "hello");
+    exchange(&mut old, "hello");
     drop(proxy);
     assert!(is_closed(&mut old));
     harness::eventually("the port is free", &mut || TcpStream::connect(("127.0.0.1", port)).is_err());

@@ -4,12 +4,12 @@ use std::{fmt, str::FromStr};
 
 use http::Uri;
 
-/// A base URL that can be put into manifests: a scheme, a host, perhaps a port and a path, and nothing that a template, a
-/// substitution or a query could take for something else.
+/// A base URL for manifests: a scheme, a host, perhaps a port and a path, and no character that a template, a substitution or a
+/// query would interpret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiUrl(String);
 
-/// Why a text is not such a URL.
+/// A text that is not such a URL.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "\"{0}\" is not a URL such as https://fleet.example.com: a scheme (https or http), a host, perhaps a port and a path"
@@ -17,12 +17,12 @@ pub struct ApiUrl(String);
 pub struct InvalidApiUrl(String);
 
 impl ApiUrl {
-    /// The one in examples.
+    /// The URL in examples.
     pub(crate) fn example() -> Self {
         Self("https://internal-api.internal.example.com".to_owned())
     }
 
-    /// Whether what is sent there can be read on the way.
+    /// Whether requests to it are not encrypted.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.0.starts_with("http://")
@@ -36,16 +36,16 @@ impl FromStr for ApiUrl {
         let trimmed = text.trim_end_matches('/');
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]".contains(c);
         let scheme = ["https://", "http://"].iter().find_map(|scheme| trimmed.strip_prefix(scheme));
-        let good =
-            scheme.is_some_and(|rest| rest.chars().all(allowed)) && trimmed.parse().is_ok_and(|uri| is_good(&uri));
-        if good { Ok(Self(trimmed.to_owned())) } else { Err(InvalidApiUrl(text.to_owned())) }
+        let valid =
+            scheme.is_some_and(|rest| rest.chars().all(allowed)) && trimmed.parse().is_ok_and(|uri| is_valid(&uri));
+        if valid { Ok(Self(trimmed.to_owned())) } else { Err(InvalidApiUrl(text.to_owned())) }
     }
 }
 
-fn is_good(uri: &Uri) -> bool {
+fn is_valid(uri: &Uri) -> bool {
     let Some(authority) = uri.authority() else { return false };
     let named = |host: &str| host.split('.').all(|label| !label.is_empty());
-    // What is behind the host is a port, or the parser has let something else pass.
+    // After the host there is only a port; the parser also accepts other text there.
     let rest = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     named(authority.host()) && (rest.is_empty() || authority.port_u16().is_some_and(|port| rest == format!(":{port}")))
 }
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_without_its_last_slash() {
-        for (text, kept) in [
+    fn a_trailing_slash_is_removed() {
+        for (text, url) in [
             ("https://fleet.example.com", "https://fleet.example.com"),
             ("https://fleet.example.com/", "https://fleet.example.com"),
             (
@@ -71,12 +71,12 @@ mod tests {
             ),
             ("https://[2001:db8::1]:8443/fleet/", "https://[2001:db8::1]:8443/fleet"),
         ] {
-            assert_eq!(text.parse::<ApiUrl>().unwrap().to_string(), kept);
+            assert_eq!(text.parse::<ApiUrl>().unwrap().to_string(), url);
         }
     }
 
     #[test]
-    fn what_could_be_taken_for_something_else_is_refused() {
+    fn a_url_that_a_template_or_a_query_could_change_is_refused() {
         for text in [
             "",
             "fleet.example.com",

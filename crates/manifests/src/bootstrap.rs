@@ -1,4 +1,4 @@
-//! Everything a new cluster needs but the token, in order.
+//! The manifests of a new cluster, in order: everything except the token.
 
 use std::{fmt::Write as _, str::FromStr};
 
@@ -7,17 +7,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ApiUrl, IDENTITY, Interval, NAMESPACE, OPERATOR, PROVIDER, phone_home::phone_home, rendered, resource_set,
+    ApiUrl, IDENTITY, Interval, NAMESPACE, OPERATOR, PROVIDER, phone_home::phone_home, resource_set,
+    types_with_template,
 };
 
-/// Who a cluster is.
+/// The identity of a cluster.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Identity {
     /// Its name.
     pub name: String,
-    /// The name under which it polls.
+    /// The DNS name under which it polls.
     pub dns: String,
-    /// Its tier.
+    /// Its environment.
     pub environment: String,
 }
 
@@ -25,7 +26,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretName(String);
 
-/// Why a text is not such a name.
+/// A text that is not such a name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("\"{0}\" is not the name of a Secret: a-z, 0-9, '-' and '.'")]
 pub struct InvalidSecretName(String);
@@ -38,16 +39,16 @@ impl FromStr for SecretName {
     }
 }
 
-/// How a cluster is made to poll.
+/// The settings of a new cluster.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
-    /// What it calls.
+    /// The URL of the API.
     pub api_url: ApiUrl,
-    /// How often, about.
+    /// About how often it polls.
     pub interval: Interval,
-    /// The Secret with what it needs for TLS: a `ca.crt`, or a client's pair.
+    /// The Secret for TLS: with a `ca.crt`, or with a client certificate and its key.
     pub cert_secret: Option<SecretName>,
     /// Whether Flux itself is installed too.
     pub flux_instance: bool,
@@ -62,7 +63,7 @@ impl Bootstrap {
             crate::TOKEN_SECRET
         );
         for ty in registry.definitions().filter(|ty| ty.template.is_none()) {
-            // A text that is written to always takes it.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "# Without {}: the type has no x-flux.template.", ty.path);
         }
         for object in self.objects(registry) {
@@ -76,17 +77,17 @@ impl Bootstrap {
         let mut objects = vec![namespace()];
         objects.extend(self.identity());
         objects.push(phone_home(registry));
-        objects.extend(rendered(registry).map(|(ty, template)| resource_set::of_type(ty, template)));
+        objects.extend(types_with_template(registry).map(|(ty, template)| resource_set::for_type(ty, template)));
         objects.extend(self.flux_instance.then(flux_instance));
         objects
     }
 
-    /// For the operator, and for people and what else runs on the cluster.
+    /// The identity twice: as a ConfigMap, for operators and other programs, and as a Static provider, for Flux Operator.
     pub(crate) fn identity(&self) -> [Value; 2] {
         let Identity { name, dns, environment } = &self.identity;
-        let (api_url, every) = (self.api_url.to_string(), self.interval.of(dns).to_string());
+        let (api_url, every) = (self.api_url.to_string(), self.interval.for_cluster(dns).to_string());
         let metadata = json!({"name": IDENTITY, "namespace": NAMESPACE});
-        // So that a Kustomization that takes values from it does so at once.
+        // A Kustomization that substitutes its values reconciles at once when they change.
         let watched =
             json!({"name": IDENTITY, "namespace": NAMESPACE, "labels": {"reconcile.fluxcd.io/watch": "Enabled"}});
         let insecure = self.api_url.is_plain().to_string();

@@ -1,8 +1,7 @@
 //! How often a cluster polls.
 //!
-//! Providers have no jitter: clusters that began together would poll together for ever. So each gets a time of its own,
-//! up to a tenth shorter than asked for and always the same for one cluster, and a fleet that was started at once spreads out
-//! within some polls.
+//! Providers have no jitter: clusters that started together would always poll together. So each gets an interval of its own, up
+//! to a tenth shorter than configured and always the same for one cluster, and the polls of a fleet spread out over time.
 
 use std::{fmt, str::FromStr};
 
@@ -10,7 +9,7 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval(u32);
 
-/// Why a text is not such a time.
+/// A text that is not such an interval.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("\"{0}\" is not a time from 1s to 24h, such as 5m or 1h30m")]
 pub struct InvalidInterval(String);
@@ -24,9 +23,9 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// The time of one cluster.
+    /// The interval of one cluster.
     #[must_use]
-    pub fn of(self, dns: &str) -> Self {
+    pub fn for_cluster(self, dns: &str) -> Self {
         Self(self.0 - crc32fast::hash(dns.as_bytes()) % (self.0 / 10 + 1))
     }
 }
@@ -37,18 +36,19 @@ impl FromStr for Interval {
     fn from_str(text: &str) -> Result<Self, InvalidInterval> {
         let invalid = || InvalidInterval(text.to_owned());
         let (mut seconds, mut rest) = (0, text);
-        for (unit, worth) in [('h', 3600), ('m', 60), ('s', 1)] {
+        for (unit, unit_seconds) in [('h', 3600), ('m', 60), ('s', 1)] {
             let Some((number, after)) = rest.split_once(unit) else { continue };
             let number: u32 =
                 number.parse().ok().filter(|_| number.starts_with(|c: char| c.is_ascii_digit())).ok_or_else(invalid)?;
-            seconds = number.checked_mul(worth).and_then(|more| more.checked_add(seconds)).ok_or_else(invalid)?;
+            seconds =
+                number.checked_mul(unit_seconds).and_then(|more| more.checked_add(seconds)).ok_or_else(invalid)?;
             rest = after;
         }
         if rest.is_empty() && (1..=DAY).contains(&seconds) { Ok(Self(seconds)) } else { Err(invalid()) }
     }
 }
 
-/// As Go and therefore Flux write it.
+/// As Go, and so Flux, writes it.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [(self.0 / 3600, 'h'), (self.0 / 60 % 60, 'm'), (self.0 % 60, 's')];
@@ -75,12 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn clusters_poll_at_times_of_their_own() {
-        let asked = Interval::default();
-        let times: BTreeSet<u32> = (0..1000).map(|at| asked.of(&format!("cluster-{at}.example.com")).0).collect();
+    fn each_cluster_has_an_interval_of_its_own() {
+        let configured = Interval::default();
+        let times: BTreeSet<u32> =
+            (0..1000).map(|at| configured.for_cluster(&format!("cluster-{at}.example.com")).0).collect();
         assert!(times.iter().all(|time| (270..=300).contains(time)), "{times:?}");
         assert!(times.len() > 25, "{times:?}");
-        assert_eq!(asked.of("a.example.com"), asked.of("a.example.com"));
-        assert_eq!(Interval(5).of("a.example.com"), Interval(5));
+        assert_eq!(configured.for_cluster("a.example.com"), configured.for_cluster("a.example.com"));
+        assert_eq!(Interval(5).for_cluster("a.example.com"), Interval(5));
     }
 }

@@ -1,10 +1,10 @@
 //! What every cluster installs: its identity, the providers that poll for it, and one guarded ResourceSet for each type.
 //!
-//! Everything follows from the resource types: a type brings its template, and `resource_set` puts around every template
-//! what keeps an absence from deleting anything. There are two ways in. With the operator alone, a Static provider holds the
-//! identity and the ResourceSet `phone-home` makes the providers from it; that is what a [`Bootstrap`] writes, for one
-//! cluster. With a Flux Kustomization, the identity is a `ConfigMap` whose values are put into the providers; [`tree()`] has
-//! both, for all clusters.
+//! Everything follows from the resource types: each type has a template, and `resource_set` wraps every template in a guard, so
+//! that missing data never deletes anything. There are two ways to install. With the operator alone, a Static provider holds the
+//! identity, and the ResourceSet `phone-home` creates the providers from it; a [`Bootstrap`] writes these manifests for one
+//! cluster. With a Flux Kustomization, the identity is a `ConfigMap` whose values Flux substitutes in the providers; [`tree()`]
+//! has both ways, for all clusters.
 
 mod api_url;
 mod bootstrap;
@@ -25,16 +25,16 @@ pub(crate) const NAMESPACE: &str = "flux-system";
 /// The API of Flux Operator.
 pub(crate) const OPERATOR: &str = "fluxcd.controlplane.io/v1";
 
-/// The kind of what polls.
+/// The kind of the objects that poll.
 pub(crate) const PROVIDER: &str = "ResourceSetInputProvider";
 
-/// The object that says who the cluster is, whichever kind it has.
+/// The name of the object with the cluster's identity, of either kind.
 pub(crate) const IDENTITY: &str = "cluster-identity";
 
 /// The Secret with the token that clusters send.
 pub(crate) const TOKEN_SECRET: &str = "internal-api-token";
 
-/// The types that reach a cluster: those with a template. Of another one it could make nothing.
-pub(crate) fn rendered(registry: &model::Registry) -> impl Iterator<Item = (&model::ResourceType, &str)> {
+/// The types that reach a cluster: those with a template.
+pub(crate) fn types_with_template(registry: &model::Registry) -> impl Iterator<Item = (&model::ResourceType, &str)> {
     registry.definitions().filter_map(|ty| Some((ty, ty.template.as_deref()?)))
 }

@@ -1,17 +1,17 @@
-//! A provider polls the API for the inputs of one type.
+//! Providers: each polls the API for the inputs of one type.
 
 use serde_json::{Value, json};
 
 use crate::{NAMESPACE, OPERATOR, PROVIDER, TOKEN_SECRET};
 
-/// The most inputs that a provider takes; it would cut the rest off at 100 without a word.
+/// The most inputs that a provider accepts. With its default of 100, it would silently drop the rest.
 const LIMIT: u32 = 10_000;
 
 /// How long one poll may take, with the operator's own retries.
 const TIMEOUT: &str = "30s";
 
-/// What differs between the ways in.
-pub(crate) struct Addressee<'a> {
+/// The values that differ between clusters, or variables for them.
+pub(crate) struct ProviderValues<'a> {
     /// The API's URL.
     pub(crate) api_url: &'a str,
     /// The cluster's DNS name.
@@ -22,8 +22,8 @@ pub(crate) struct Addressee<'a> {
     pub(crate) insecure: &'a str,
 }
 
-/// The provider of a type, in which the addressee's words stand as they are: they may be variables.
-pub(crate) fn substituted(path: &str, to: &Addressee<'_>) -> Value {
+/// The provider of a type, with these values.
+pub(crate) fn provider(path: &str, values: &ProviderValues<'_>) -> Value {
     json!({
         "apiVersion": OPERATOR,
         "kind": PROVIDER,
@@ -31,23 +31,23 @@ pub(crate) fn substituted(path: &str, to: &Addressee<'_>) -> Value {
             "name": path,
             "namespace": NAMESPACE,
             "annotations": {
-                "fluxcd.controlplane.io/reconcileEvery": to.every,
+                "fluxcd.controlplane.io/reconcileEvery": values.every,
                 "fluxcd.controlplane.io/reconcileTimeout": TIMEOUT,
                 "kustomize.toolkit.fluxcd.io/prune": "disabled"
             }
         },
         "spec": {
             "type": "ExternalService",
-            "url": format!("{}/api/v2/flux/clusters/{}/{path}?empty=explicit", to.api_url, to.dns),
-            "insecure": to.insecure,
+            "url": format!("{}/api/v2/flux/clusters/{}/{path}?empty=explicit", values.api_url, values.dns),
+            "insecure": values.insecure,
             "secretRef": {"name": TOKEN_SECRET},
             "filter": {"limit": LIMIT}
         }
     })
 }
 
-/// The text from which `phone-home` makes the provider of each type, `$type`, for the identity `$id`.
-pub(crate) fn stamped() -> String {
+/// The template from which `phone-home` creates the provider of each type, `$type`, for the identity `$id`.
+pub(crate) fn template() -> String {
     format!(
         r#"---
 apiVersion: {OPERATOR}

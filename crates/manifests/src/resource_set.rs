@@ -1,31 +1,31 @@
-//! ResourceSets that take an absence for a fault and not for a command.
+//! ResourceSets that treat missing records as an error, and not as a command to delete.
 //!
-//! Flux Operator deletes what a ResourceSet no longer renders, and it renders nothing when its provider has no records:
-//! because the API said so, or because the provider object was made anew a moment ago. So every ResourceSet of ours is
-//! guarded: `Permute` multiplies the provider's records with one inline input, so that the template also runs when there are
-//! none, and then it fails, which deletes nothing. An API that wants everything gone says so, in a record of its own.
+//! Flux Operator garbage-collects (deletes) what a ResourceSet no longer renders, and it renders nothing when its provider has
+//! no records: because the API said so, or because the provider object was just created again. So all our ResourceSets have a
+//! guard: `Permute` multiplies the provider's records with one inline input, so that the template also runs without records,
+//! and then it fails, which deletes nothing. To delete everything, the API sends an explicit record.
 //!
-//! The opposite is guarded against too. While the operator deletes something it may be asked to render again, and it then
-//! does so from a cached status that is older than what it has just written: what returns to the list is applied and stays
-//! out of the inventory, so that nothing would ever delete it. [`SETTLED`] makes it wait for its cache.
+//! There is a guard against the opposite too. A reconcile during a deletion uses a cached status that is older than the one that
+//! the operator has just written: an object that returns to the list is then applied but missing in the inventory, so that it
+//! would never be deleted. [`SETTLED`] makes the operator wait until its cache is up to date.
 
 use model::ResourceType;
 use serde_json::{Map, Value, json};
 
 use crate::{NAMESPACE, OPERATOR, PROVIDER};
 
-/// How often drift is corrected; also the time within which something that was deleted by hand comes back.
+/// How often drift is corrected; also the time within which an object that was deleted by hand comes back.
 const EVERY: &str = "10m";
 
-/// Whether a ResourceSet may be rendered at once: its last run was not one that took long. A run that waits for Helm to
-/// uninstall does, and another one may be due the moment it ends. The operator then says that it is not ready, which is what
-/// this looks at the next time, 5 seconds later.
+/// Whether a ResourceSet may be rendered at once: its last run was short. A run that waits for Helm to uninstall is long, and the
+/// next one may start the moment it ends. The operator then reports that it is not ready, which lets the next attempt, 5 seconds
+/// later, pass.
 const SETTLED: &str = "!has(status.history) || status.history.size() == 0 || \
      status.conditions.exists(c, c.type == 'Ready' && c.status != 'True') || \
      duration(status.history[0].lastReconciledDuration) < duration('2s')";
 
 /// The ResourceSet of a type.
-pub(crate) fn of_type(ty: &ResourceType, template: &str) -> Value {
+pub(crate) fn for_type(ty: &ResourceType, template: &str) -> Value {
     let input = &ty.path.replace('-', "_");
     let crds = ty.requires.iter().map(|name| {
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": name, "ready": true})
@@ -48,14 +48,14 @@ pub(crate) fn of_type(ty: &ResourceType, template: &str) -> Value {
     guarded(&ty.path, &ty.path, [settled].into_iter().chain(crds), &template)
 }
 
-/// A ResourceSet whose template runs even if its provider has no records.
-pub(crate) fn guarded(name: &str, provider: &str, needs: impl Iterator<Item = Value>, template: &str) -> Value {
-    // Waiting for the first answer makes a first boot quiet; what guards is the template.
+/// A ResourceSet whose template also runs if its provider has no records.
+pub(crate) fn guarded(name: &str, provider: &str, dependencies: impl Iterator<Item = Value>, template: &str) -> Value {
+    // Waiting for the first answer avoids errors at a first boot; the guard is in the template.
     let answered = json!({
         "apiVersion": OPERATOR, "kind": PROVIDER, "name": provider, "namespace": NAMESPACE,
         "ready": true, "readyExpr": "has(status.lastExportedRevision)"
     });
-    let depends_on: Vec<Value> = [answered].into_iter().chain(needs).collect();
+    let depends_on: Vec<Value> = [answered].into_iter().chain(dependencies).collect();
     json!({
         "apiVersion": OPERATOR,
         "kind": "ResourceSet",
@@ -70,8 +70,8 @@ pub(crate) fn guarded(name: &str, provider: &str, needs: impl Iterator<Item = Va
     })
 }
 
-/// A ResourceSet that is deleted takes all that it made with it, so a Kustomization must not; and what looks like a variable
-/// in a template is none.
+/// Deleting a ResourceSet deletes all its objects, so a Kustomization must not prune it. And Flux must not substitute what looks
+/// like a variable in a template.
 fn annotations() -> Map<String, Value> {
     [
         ("fluxcd.controlplane.io/reconcileEvery", EVERY),

@@ -1,4 +1,4 @@
-//! `clusters/`: what every cluster installs, as files that are the same for the whole fleet.
+//! The files of `clusters/`: what every cluster installs, the same for the whole fleet.
 
 use model::{Registry, yaml};
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use crate::{
     ApiUrl, Bootstrap, Identity, Interval,
     bootstrap::flux_instance,
     phone_home::phone_home,
-    provider::{Addressee, substituted},
-    rendered, resource_set,
+    provider::{ProviderValues, provider},
+    resource_set, types_with_template,
 };
 
 /// A file of the tree.
@@ -16,14 +16,14 @@ use crate::{
 pub struct File {
     /// Its path in the tree.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
-const GENERATED: &str = "# Generated from the resource types; do not edit. See the README beside.\n";
+const GENERATED: &str = "# Generated from the resource types; do not edit. See clusters/README.md.\n";
 
 /// The variables that a Flux Kustomization takes from the `ConfigMap` `cluster-identity`.
-const VARIABLES: Addressee<'static> = Addressee {
+const VARIABLES: ProviderValues<'static> = ProviderValues {
     api_url: "${INTERNAL_API_URL}",
     dns: "${CLUSTER_DNS}",
     every: "${RECONCILE_EVERY:=5m}",
@@ -43,9 +43,9 @@ pub fn tree(registry: &Registry) -> Result<Vec<File>, yaml::EmitError> {
         Ok(())
     };
     let mut sets = Vec::new();
-    for (ty, template) in rendered(registry) {
+    for (ty, template) in types_with_template(registry) {
         let name = format!("{}.yaml", ty.path);
-        put(format!("resourcesets/{name}"), &[resource_set::of_type(ty, template)])?;
+        put(format!("resourcesets/{name}"), &[resource_set::for_type(ty, template)])?;
         sets.push(name);
     }
     put("resourcesets/kustomization.yaml".to_owned(), &[kustomization(sets)])?;
@@ -54,19 +54,19 @@ pub fn tree(registry: &Registry) -> Result<Vec<File>, yaml::EmitError> {
     let parts = ["../resourcesets", "phone-home.yaml"].map(str::to_owned);
     put("with-operator/kustomization.yaml".to_owned(), &[kustomization(parts.to_vec())])?;
 
-    let providers: Vec<Value> = rendered(registry).map(|(ty, _)| substituted(&ty.path, &VARIABLES)).collect();
+    let providers: Vec<Value> = types_with_template(registry).map(|(ty, _)| provider(&ty.path, &VARIABLES)).collect();
     put("with-kustomization/providers.yaml".to_owned(), &providers)?;
     let parts = ["../resourcesets", "providers.yaml"].map(str::to_owned);
     put("with-kustomization/kustomization.yaml".to_owned(), &[kustomization(parts.to_vec())])?;
     put("with-kustomization/example/flux-instance.yaml".to_owned(), &[syncing_flux_instance()])?;
 
-    let [map, provider] = example().identity();
-    put("with-kustomization/example/cluster-identity.yaml".to_owned(), &[map])?;
-    put("with-operator/example/cluster-identity.yaml".to_owned(), &[provider])?;
+    let [config_map, static_provider] = example().identity();
+    put("with-kustomization/example/cluster-identity.yaml".to_owned(), &[config_map])?;
+    put("with-operator/example/cluster-identity.yaml".to_owned(), &[static_provider])?;
     Ok(files)
 }
 
-/// The one thing in which clusters differ.
+/// The identity in the examples; only the identity differs between clusters.
 fn example() -> Bootstrap {
     Bootstrap {
         identity: Identity {
@@ -85,7 +85,7 @@ fn kustomization(resources: Vec<String>) -> Value {
     json!({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources})
 }
 
-/// Flux that follows an artifact with this tree, and puts the identity into it.
+/// A `FluxInstance` that syncs an artifact with this tree, and substitutes the identity.
 fn syncing_flux_instance() -> Value {
     let mut instance = flux_instance();
     instance["spec"]["sync"] = json!({

@@ -1,6 +1,6 @@
-//! What every cluster installs cannot take an absence for a command: each ResourceSet has the guard and each provider takes
-//! all inputs, whichever way the manifests come.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+//! Missing records never delete anything on a cluster: each ResourceSet has the guard, and each provider accepts all inputs, in the
+//! bundle and in the files.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use manifests::{Bootstrap, Identity, tree};
 use model::{Registry, Value, yaml};
@@ -14,7 +14,7 @@ fn objects(text: &str) -> Vec<Value> {
     yaml::read_all(text).unwrap().into_iter().map(|document| document.value).collect()
 }
 
-/// Everything that is installed by the bundle of a cluster and by the files for all of them, each with where it is from.
+/// All objects of the bundle of a cluster and of the files for all clusters, each with its source.
 fn installed() -> Vec<(String, Value)> {
     let bundle = Bootstrap {
         identity: Identity { name: "one".to_owned(), dns: "one.example".to_owned(), environment: "dev".to_owned() },
@@ -59,8 +59,8 @@ fn every_resource_set_renders_even_without_records() {
     }
 }
 
-/// A provider without records is left out of the inputs: under its name there is then the ResourceSet's own input, if the two
-/// have one name, or nothing.
+/// A provider without records is missing in the inputs: its name is then the ResourceSet's own input, if the two have the same
+/// name, or undefined.
 #[test]
 fn the_template_of_a_type_fails_before_it_renders_anything_without_a_record() {
     let is_type = |set: &Value| set["metadata"]["name"] != "phone-home";
@@ -83,9 +83,9 @@ fn the_template_of_a_type_fails_before_it_renders_anything_without_a_record() {
     }
 }
 
-/// What the expression does, a scenario of `e2e` shows; without `ready` it would not be looked at.
+/// A scenario of `e2e` tests the expression; without `ready` it would not be evaluated.
 #[test]
-fn the_set_of_a_type_waits_for_what_it_has_just_deleted() {
+fn the_resource_set_of_a_type_waits_until_its_deletions_are_settled() {
     for (from, set) in of_kind("ResourceSet").into_iter().filter(|(_, set)| set["metadata"]["name"] != "phone-home") {
         let needs = set["spec"]["dependsOn"].as_array().unwrap();
         let itself = needs.iter().find(|it| it["kind"] == "ResourceSet" && it["name"] == set["metadata"]["name"]);
@@ -106,7 +106,7 @@ fn phone_home_fails_without_the_identity() {
 }
 
 #[test]
-fn every_provider_takes_all_inputs_and_asks_for_emptiness_in_words() {
+fn every_provider_accepts_all_inputs_and_requests_explicit_emptiness() {
     let check = |from: &str, provider: &Value| {
         assert_eq!(provider["spec"]["filter"], json!({"limit": 10_000}), "{from}: the default cuts at 100");
         let url = provider["spec"]["url"].as_str().unwrap();
@@ -118,18 +118,21 @@ fn every_provider_takes_all_inputs_and_asks_for_emptiness_in_words() {
     for (from, provider) in polling {
         check(from, provider);
     }
-    // Those that phone-home makes are text in its template.
-    let stamped: Vec<_> =
+    // The providers that phone-home creates are text in its template.
+    let templates: Vec<_> =
         of_kind("ResourceSet").into_iter().filter(|(_, set)| set["metadata"]["name"] == "phone-home").collect();
-    assert_eq!(stamped.len(), 2);
-    for (from, set) in stamped {
+    assert_eq!(templates.len(), 2);
+    for (from, set) in templates {
         let template = set["spec"]["resourcesTemplate"].as_str().unwrap();
         let (_, provider) = template.split_once("---\n").unwrap();
-        assert!(!provider.contains("---"), "{from}: one text is stamped for each type");
+        assert!(!provider.contains("---"), "{from}: one text is rendered for each type");
         // Without what is not YAML: lines of conditions, and values that are computed.
         let lines = provider.lines().filter(|line| !line.trim_start().starts_with("<<"));
         let text: Vec<_> = lines.map(|line| line.replace("<< ", "'<< ").replace(" >>", " >>'")).collect();
         check(&from, &objects(&text.join("\n"))[0]);
-        assert!(template.contains("fluxcd.controlplane.io/prune: disabled"), "{from}: providers are never collected");
+        assert!(
+            template.contains("fluxcd.controlplane.io/prune: disabled"),
+            "{from}: providers are never garbage-collected"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Changes: what the log is made of.
+//! Changes: the entries of the change log.
 
 use jiff::Timestamp;
 
@@ -9,29 +9,29 @@ use crate::{Body, Digest, Document, Epoch, Id, Kind, Point, Revision, State, his
 pub struct Change {
     /// Its number, one more than that of the change before it.
     pub revision: Revision,
-    /// Under which word of an operator it was made.
+    /// The epoch: how often an operator had accepted another history before it.
     pub epoch: Epoch,
-    /// For an operator's word: what it overrules. Whoever is there turns to this log.
+    /// For an acceptance: the digest that it overrules. A server whose snapshot has this digest follows this log from here.
     pub overrules: Option<Digest>,
     /// The digest of the change before it.
     pub parent: Digest,
-    /// Its own: of its parent, and of everything below.
+    /// Its own digest: of its parent and of all fields below.
     pub digest: Digest,
     /// When it was made.
     pub at: Timestamp,
-    /// Who made it: the name of a token, or of the part of the system that acts by itself.
+    /// Who made it: the name of a token, or of a part of the system.
     pub actor: String,
-    /// Why, if they said so.
+    /// The reason that the actor gave, if any.
     pub reason: Option<String>,
     /// The request that made it, if one did.
     pub request_id: Option<String>,
-    /// What it writes; at most one write for each document.
+    /// Its writes; at most one for each document.
     pub writes: Vec<Write>,
 }
 
-/// Where a change comes from; the fields are those of [`Change`].
+/// The origin of a change; the fields are those of [`Change`].
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "said there")]
+#[expect(missing_docs, reason = "documented on Change")]
 pub struct Origin {
     pub at: Timestamp,
     pub actor: String,
@@ -40,19 +40,19 @@ pub struct Origin {
 }
 
 impl Change {
-    /// The change that follows on a point of the log.
+    /// The change that follows a point of the log.
     #[must_use]
     pub fn after(point: &Point, origin: Origin, writes: Vec<Write>) -> Self {
-        Self::sealed(point, point.epoch, None, origin, writes)
+        Self::with_digest(point, point.epoch, None, origin, writes)
     }
 
-    /// An operator's word that the log is to be followed from here, by whoever is at `served`.
+    /// An operator's acceptance: servers whose snapshot has the digest `served` follow this log from here.
     #[must_use]
     pub fn accepting(head: &Point, served: &Digest, origin: Origin) -> Self {
-        Self::sealed(head, head.epoch.next(), Some(*served), origin, Vec::new())
+        Self::with_digest(head, head.epoch.next(), Some(*served), origin, Vec::new())
     }
 
-    fn sealed(point: &Point, epoch: Epoch, overrules: Option<Digest>, origin: Origin, writes: Vec<Write>) -> Self {
+    fn with_digest(point: &Point, epoch: Epoch, overrules: Option<Digest>, origin: Origin, writes: Vec<Write>) -> Self {
         let Origin { at, actor, reason, request_id } = origin;
         let mut change = Self {
             revision: point.revision.next(),
@@ -70,7 +70,7 @@ impl Change {
         change
     }
 
-    /// Whether it is what it was when it was made.
+    /// Whether its digest is that of its content.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         history::digest(self) == self.digest
@@ -89,7 +89,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// The document that this write leaves behind at a revision; none if it removes it.
+    /// The document after this write at a revision; none if the write removes it.
     #[must_use]
     pub fn document(&self, revision: Revision) -> Option<Document> {
         let (state, body) = match &self.op {
@@ -112,7 +112,7 @@ impl Op {
         }
     }
 
-    /// What it makes the document say.
+    /// The content that it gives the document; none if it removes it.
     #[must_use]
     pub fn body(&self) -> Option<&Body> {
         match self {
@@ -122,13 +122,13 @@ impl Op {
     }
 }
 
-/// What a write does.
+/// The operation of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The document is in force and says this.
+    /// The document is in force, with this content.
     Put(Body),
-    /// The document becomes a tombstone that says this: what the document said last.
+    /// The document becomes a tombstone, with its last content.
     Retire(Body),
-    /// The document, or its tombstone, is gone.
+    /// The document, or its tombstone, is removed.
     Remove,
 }

@@ -16,14 +16,14 @@ use crate::{Id, Kind, Map, Op, Revision, Value};
 
 /// The content of a document, as compact JSON text.
 ///
-/// Text, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
+/// BodyText, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
 /// fit a small pod. Code that needs fields parses them. Most bodies are only stored, and no poll reads one; so a snapshot
 /// compresses a long text. On its way there it is read several times, and stays plain.
 #[derive(Clone)]
-pub struct Body(Text);
+pub struct Body(BodyText);
 
 #[derive(Clone)]
-enum Text {
+enum BodyText {
     Plain(Arc<str>),
     /// A text has exactly one compressed form.
     Packed {
@@ -35,11 +35,12 @@ enum Text {
 impl PartialEq for Body {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Text::Plain(one), Text::Plain(other)) => one == other,
-            (Text::Packed { packed: one, length }, Text::Packed { packed: other, length: other_length }) => {
+            (BodyText::Plain(one), BodyText::Plain(other)) => one == other,
+            (BodyText::Packed { packed: one, length }, BodyText::Packed { packed: other, length: other_length }) => {
                 length == other_length && one == other
             }
-            (Text::Plain(plain), Text::Packed { length, .. }) | (Text::Packed { length, .. }, Text::Plain(plain)) => {
+            (BodyText::Plain(plain), BodyText::Packed { length, .. })
+            | (BodyText::Packed { length, .. }, BodyText::Plain(plain)) => {
                 plain.len() == *length && self.text() == other.text()
             }
         }
@@ -65,10 +66,10 @@ impl fmt::Debug for Body {
 }
 
 impl Body {
-    /// Writes fields down.
+    /// The body with these fields.
     #[must_use]
     pub fn from_fields(fields: &Map) -> Self {
-        // A tree of JSON can be written. If it could not, there would be no text, which reads as no document.
+        // A JSON tree can always be written. If it could not, the text would be empty, which is not a document.
         Self::plain(&serde_json::to_string(fields).unwrap_or_default())
     }
 
@@ -80,21 +81,21 @@ impl Body {
         }
         let dictionary = if text.len() < WITH_DICTIONARY_FROM { "" } else { DICTIONARY.get_or_init(|| text.into()) };
         let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), dictionary.as_bytes()).into();
-        Self(Text::Packed { length: text.len(), packed })
+        Self(BodyText::Packed { length: text.len(), packed })
     }
 
     /// Stores text as it is, because it will be read before it becomes part of a snapshot.
     #[must_use]
     pub fn plain(text: &str) -> Self {
-        Self(Text::Plain(text.into()))
+        Self(BodyText::Plain(text.into()))
     }
 
     /// The same, stored in little memory.
     #[must_use]
     pub fn packed(&self) -> Self {
         match &self.0 {
-            Text::Plain(text) => Self::from_text(text),
-            Text::Packed { .. } => self.clone(),
+            BodyText::Plain(text) => Self::from_text(text),
+            BodyText::Packed { .. } => self.clone(),
         }
     }
 
@@ -102,8 +103,8 @@ impl Body {
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match &self.0 {
-            Text::Plain(text) => Cow::Borrowed(text),
-            Text::Packed { length, packed } => {
+            BodyText::Plain(text) => Cow::Borrowed(text),
+            BodyText::Packed { length, packed } => {
                 // What was compressed here can be decompressed here. If memory itself were broken, there would be no text,
                 // which reads as no document.
                 let dictionary = DICTIONARY.get().filter(|_| *length >= WITH_DICTIONARY_FROM);
@@ -116,14 +117,14 @@ impl Body {
 
     /// How many bytes of memory its text takes.
     #[must_use]
-    pub fn kept_len(&self) -> usize {
+    pub fn stored_len(&self) -> usize {
         match &self.0 {
-            Text::Plain(text) => text.len(),
-            Text::Packed { packed, .. } => packed.len(),
+            BodyText::Plain(text) => text.len(),
+            BodyText::Packed { packed, .. } => packed.len(),
         }
     }
 
-    /// Reads the fields. Fails only where the text was not written by us.
+    /// Reads the fields. Fails only if the text was not written by this program.
     pub fn fields(&self) -> Result<Map, serde_json::Error> {
         read_fields(&self.text())
     }
@@ -131,14 +132,14 @@ impl Body {
 
 /// Reads the fields of a document from its text.
 pub fn read_fields(text: &str) -> Result<Map, serde_json::Error> {
-    serde_json::from_str(text).or_else(|_| members(text, DEEPER))
+    serde_json::from_str(text).or_else(|_| members(text, EXTRA_LEVELS))
 }
 
-/// Levels of a saved document beyond the 128 that the parser reads. Before there was a limit, patches were saved that had two
-/// more: they must be readable, or nobody could make them smaller.
-const DEEPER: usize = 32;
+/// Levels of a saved document beyond the 128 that the parser reads. Before there was a limit, patches with two more levels were
+/// saved: they must be readable, so that they can be changed.
+const EXTRA_LEVELS: usize = 32;
 
-/// Reads an object level by level where that is needed: only what is too deep for the parser is split further.
+/// Reads an object level by level: only values that are too deep for the parser are split further.
 fn members(text: &str, levels: usize) -> Result<Map, serde_json::Error> {
     let Members(members) = serde_json::from_str(text)?;
     members.into_iter().map(|(name, text)| Ok((name, value(text.get(), levels)?))).collect()
@@ -202,8 +203,8 @@ impl Document {
 pub enum State {
     /// In force.
     Live,
-    /// A tombstone: no longer in force, still known. A retired cluster is decommissioned, which is the one reason to
-    /// tell a whole cluster that it has no inputs.
+    /// A tombstone: no longer in force, still known. A retired cluster is decommissioned, which is the only reason to serve an
+    /// empty list to a whole cluster.
     Retired,
 }
 
@@ -218,7 +219,7 @@ pub struct Document {
     pub revision: Revision,
     /// Whether it is in force.
     pub state: State,
-    /// What it says.
+    /// Its content.
     pub body: Body,
 }
 
@@ -230,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_the_text(text in "(\\{\"[a-zé]{1,9}\":\"[^\"]{0,40}\"\\},?){0,60}") {
+        fn a_body_has_the_text_it_was_made_of(text in "(\\{\"[a-zé]{1,9}\":\"[^\"]{0,40}\"\\},?){0,60}") {
             let body = Body::from_text(&text);
             prop_assert_eq!(body.text(), text.as_str());
             prop_assert_eq!(&body, &Body::from_text(&text));
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_too_deep_for_a_parser_is_read() {
+    fn a_document_that_is_too_deep_for_the_parser_is_read() {
         let nested = |levels: usize| format!("{}1{}", "{\"a\":[".repeat(levels / 2), "]}".repeat(levels / 2));
         let read = |levels: usize| Body::plain(&nested(levels)).fields();
         for levels in [2, 64, 126, 128, 140, 158] {
@@ -256,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_takes_less_than_it_says() {
+    fn a_long_text_is_compressed() {
         let text = format!(
             "[{}]",
             (0..60).map(|at| format!("{{\"id\":\"component-{at}\",\"enabled\":true}}")).collect::<Vec<_>>().join(",")
         );
-        let Body(Text::Packed { packed, .. }) = Body::from_text(&text) else { panic!("it is long") };
+        let Body(BodyText::Packed { packed, .. }) = Body::from_text(&text) else { panic!("it is long") };
         assert!(packed.len() * 2 < text.len(), "{} of {}", packed.len(), text.len());
     }
 }

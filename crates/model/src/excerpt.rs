@@ -1,22 +1,22 @@
-//! Values from users in sentences: cut, and with nothing in them that moves a cursor or hides text.
+//! Values from users in messages: truncated, and without characters that move a cursor or hide text.
 //!
-//! A message, an answer or a log line says which value is wrong; it never carries the whole of it, which may be a megabyte, and
-//! never a line break or a control character, which a reader of the log would take for ours.
+//! A message, an answer or a log line names the wrong value; it never contains the whole value, which may be a megabyte, and never
+//! a line break or a control character, which could fake a log line.
 
 use std::fmt::{self, Display, Write as _};
 
-/// Characters of a value that a sentence shows.
-const VALUE: usize = 200;
+/// How many characters of a value a message shows.
+const MAX_VALUE: usize = 200;
 
-/// A value in a sentence: `format!("\"{}\" is not a number", Excerpt(&text))`.
+/// A value in a message: `format!("\"{}\" is not a number", Excerpt(&text))`.
 #[derive(Debug)]
 pub struct Excerpt<T>(pub T);
 
 impl<T: Display> Display for Excerpt<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut writer = Cutting { to: f, left: VALUE, is_cut: false };
+        let mut writer = Truncating { to: f, left: MAX_VALUE, is_cut: false };
         match write!(writer, "{}", self.0) {
-            // The value stops writing once it is told that nobody reads on.
+            // The writer's error ends the formatting of the value.
             Err(fmt::Error) if writer.is_cut => writer.to.write_char('…'),
             done => done,
         }
@@ -30,7 +30,7 @@ pub fn sentence(text: String, most: usize) -> String {
         return text;
     }
     let mut cut = String::new();
-    let mut writer = Cutting { to: &mut cut, left: most, is_cut: false };
+    let mut writer = Truncating { to: &mut cut, left: most, is_cut: false };
     if writer.write_str(&text).is_err() {
         cut.push('…');
     }
@@ -53,24 +53,24 @@ pub fn beginning(mut text: String, most: usize) -> String {
     text
 }
 
-/// Control characters, characters that change the direction or the line of the text around them, and those that nobody sees:
-/// two names that look alike must not be two names.
+/// Control characters, characters that change the direction or the line of the text around them, and invisible ones: two
+/// different names must not look the same.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
-    const UNSEEN: [char; 6] = ['\u{ad}', '\u{61c}', '\u{115f}', '\u{1160}', '\u{180e}', '\u{feff}'];
+    const INVISIBLE: [char; 6] = ['\u{ad}', '\u{61c}', '\u{115f}', '\u{1160}', '\u{180e}', '\u{feff}'];
     c.is_control()
-        || UNSEEN.contains(&c)
+        || INVISIBLE.contains(&c)
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Writes a text until it has been long enough.
-struct Cutting<'a, W> {
+/// Writes a text up to a length.
+struct Truncating<'a, W> {
     to: &'a mut W,
     left: usize,
     is_cut: bool,
 }
 
-impl<W: fmt::Write> fmt::Write for Cutting<'_, W> {
+impl<W: fmt::Write> fmt::Write for Truncating<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for c in text.chars() {
             let Some(left) = self.left.checked_sub(1) else {
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut_and_a_short_one_is_whole() {
-        assert_eq!(Excerpt("é".repeat(VALUE)).to_string(), "é".repeat(VALUE));
-        assert_eq!(Excerpt("é".repeat(VALUE + 1)).to_string(), "é".repeat(VALUE) + "…");
+        assert_eq!(Excerpt("é".repeat(MAX_VALUE)).to_string(), "é".repeat(MAX_VALUE));
+        assert_eq!(Excerpt("é".repeat(MAX_VALUE + 1)).to_string(), "é".repeat(MAX_VALUE) + "…");
         assert_eq!(sentence("ab".repeat(9), 3), "aba…");
         assert_eq!(beginning("äöü".to_owned(), 2), "äö…");
         assert_eq!(beginning("äöü".to_owned(), 3), "äöü");
@@ -119,6 +119,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Excerpt(Endless).to_string(), "x".repeat(VALUE) + "…");
+        assert_eq!(Excerpt(Endless).to_string(), "x".repeat(MAX_VALUE) + "…");
     }
 }

@@ -1,10 +1,10 @@
-//! Flat patches to nested values, by the rules of Helm's `--set`.
+//! Converts flat patches to nested values, by the rules of Helm's `--set`.
 //!
-//! A patch is a flat map from a value path to a value. Flux could hand each pair to Helm by itself, but on that way a
-//! comma, a brace or a backslash in a value changes its meaning, and a path with `[` cannot be a `ConfigMap` key. So
-//! the tree is built here, with Helm's own rules for paths and for the types of strings, and is served whole.
+//! A patch is a flat map from a value path to a value. Flux could pass each pair to Helm, but then a comma, a brace or a
+//! backslash in a value changes its meaning, and a path with `[` cannot be a `ConfigMap` key. So the tree is built here, with
+//! Helm's own rules for paths and for the types of strings, and is served as a whole.
 //!
-//! What Helm would ignore or cut is refused instead: a patch means all that it says, or it is an error.
+//! A key or a value that Helm would ignore or truncate is refused: a patch takes effect completely, or it is an error.
 
 mod path;
 mod tree;
@@ -15,7 +15,7 @@ use crate::{Map, Value};
 
 use tree::Node;
 
-/// A patch that has no meaning.
+/// A patch that cannot be converted.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("\"{key}\": {rule}")]
 pub struct PatchError {
@@ -33,37 +33,36 @@ pub fn expand(patches: &Map) -> Result<Map, PatchError> {
     let mut entries: Vec<_> = patches.iter().filter(|(_, value)| !value.is_null()).collect();
     entries.sort_by_key(|(key, _)| *key);
     let mut values = Map::new();
-    for (name, value) in tree::grow(entries.into_iter().map(|(key, value)| (key.as_str(), Node::from(&typed(value)))))?
+    for (name, value) in tree::build(entries.into_iter().map(|(key, value)| (key.as_str(), Node::from(&typed(value)))))?
     {
         values.insert(name.into_owned(), value.into());
     }
     Ok(values)
 }
 
-/// Writes the tree of values that patches describe, as JSON: of patches whose values are scalars, in JSON and without escapes,
-/// and in whose keys JSON has nothing to escape. They are taken in the order of their keys, as they come. Nothing is parsed that
-/// is only passed on.
+/// Writes the tree of values that patches describe, as JSON. The patches must be sorted by key, their values must be scalars, as
+/// JSON without escapes, and their keys must need no escapes in JSON. So the texts are copied and not parsed.
 pub fn write<'a>(
     patches: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     text: &mut String,
 ) -> Result<(), PatchError> {
     let scalar = |json: &'a str| {
         let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        // A number that begins so is written in this one way.
-        let is_written = |text: &str| matches!(text.as_bytes(), [b'1'..=b'9', ..]);
+        // A number with such a first digit has only one spelling.
+        let is_canonical = |text: &str| matches!(text.as_bytes(), [b'1'..=b'9', ..]);
         match text.and_then(|text| Some((text, typed_text(text)?))) {
             None => Node::Scalar(Cow::Borrowed(json)),
-            Some((_, Value::Null)) => Node::Nothing,
-            Some((text, Value::Number(_))) if is_written(text) => Node::Scalar(Cow::Borrowed(text)),
+            Some((_, Value::Null)) => Node::Null,
+            Some((text, Value::Number(_))) if is_canonical(text) => Node::Scalar(Cow::Borrowed(text)),
             Some((_, typed)) => Node::Scalar(Cow::Owned(typed.to_string())),
         }
     };
-    // A key that is no path is a name.
+    // Keys without path syntax are plain names.
     if patches.clone().all(|(key, _)| path::is_name(key)) {
         let members = patches.map(|(key, json)| (Cow::Borrowed(key), scalar(json)));
         tree::write_object(members, text);
     } else {
-        tree::write_object(tree::grow(patches.map(|(key, json)| (key, scalar(json))))?, text);
+        tree::write_object(tree::build(patches.map(|(key, json)| (key, scalar(json))))?, text);
     }
     Ok(())
 }
@@ -73,7 +72,7 @@ fn typed(value: &Value) -> Value {
     value.as_str().and_then(typed_text).unwrap_or_else(|| value.clone())
 }
 
-/// What `--set` takes a text for, unless it is just text.
+/// The typed value that `--set` makes of a text; none if it stays a string.
 fn typed_text(text: &str) -> Option<Value> {
     if text.eq_ignore_ascii_case("true") {
         return Some(Value::Bool(true));
@@ -84,7 +83,7 @@ fn typed_text(text: &str) -> Option<Value> {
     if text.eq_ignore_ascii_case("null") {
         return Some(Value::Null);
     }
-    // A leading zero keeps codes such as 0123 what they are.
+    // A number with a leading zero, such as the code 0123, stays a string.
     match text.parse::<i64>() {
         Ok(number) if text == "0" || !text.starts_with('0') => Some(Value::from(number)),
         _ => None,
@@ -103,7 +102,7 @@ mod tests {
     fn expanded(patches: Value) -> Result<Value, PatchError> {
         let Value::Object(patches) = patches else { panic!("patches are an object") };
         let values = expand(&patches);
-        // What can be written as texts comes to the same.
+        // For plain texts, `write` must give the same result.
         let texts: BTreeMap<_, _> = patches.iter().map(|(key, value)| (key.as_str(), value.to_string())).collect();
         let plain = |(key, json): (&&str, &String)| {
             !key.contains(['\\', '"']) && !json.contains('\\') && !json.starts_with(['{', '[', 'n'])
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused() {
+    fn a_patch_that_cannot_be_converted_is_refused() {
         let error = expanded(json!({"a[65535]": "1", "b": "2"})).unwrap_err();
         assert_eq!(error.key, "a[65535]", "a few bytes ask for much memory");
         assert!(expanded(json!({"a[16]": "1"})).is_ok() && expanded(json!({"a[17]": "1"})).is_err());

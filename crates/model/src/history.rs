@@ -1,8 +1,7 @@
-//! Places in a history, so that two logs can be told apart.
+//! Points in the history of a log, so that two histories can be distinguished.
 //!
-//! Every change carries a digest of itself and of the digest before it. Two logs that agree on a digest agree on
-//! everything that led to it; a log that lost its end, or was put back from an older copy, can grow past a revision
-//! again, but never to the same digest.
+//! Every change has a digest of itself and of the digest before it. Two logs with the same digest have the same history up to it;
+//! a log that lost its end, or was restored from an older copy, can reach the same revision again, but never the same digest.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{Change, Revision, Write};
 
-/// The name of a log: made with it, and kept wherever it is moved to.
+/// The name of a change log: created with it, and kept wherever it is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline, with = "Uuid")]
@@ -39,7 +38,7 @@ impl FromStr for StoreId {
     }
 }
 
-/// How often an operator has said that this history is the one to follow, though it is not what was served.
+/// How often an operator has accepted a history that differs from the served one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline, with = "u64")]
@@ -65,7 +64,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Stands for a change and everything before it.
+/// Identifies a change and everything before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, JsonSchema)]
 #[schemars(inline, with = "String")]
 pub struct Digest([u8; 32]);
@@ -92,7 +91,7 @@ impl TryFrom<&[u8]> for Digest {
     }
 }
 
-/// What is not 32 bytes, or 64 hexadecimal digits.
+/// A value that is not 32 bytes or 64 hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
 #[error("a digest is 64 hexadecimal digits")]
 pub struct InvalidDigest;
@@ -136,16 +135,16 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A place in the history of a log.
+/// A point in the history of a change log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Which log.
     pub store: StoreId,
-    /// Under which word of an operator.
+    /// The epoch.
     pub epoch: Epoch,
-    /// After which change.
+    /// The revision of the last change.
     pub revision: Revision,
-    /// What led to it.
+    /// The digest of that change and of everything before it.
     pub digest: Digest,
 }
 
@@ -157,7 +156,7 @@ impl Point {
         Self { store, epoch: Epoch::default(), revision: Revision::ZERO, digest }
     }
 
-    /// After a change that follows on this point.
+    /// The point after a change that follows this one.
     #[must_use]
     pub fn after(&self, change: &Change) -> Self {
         Self { store: self.store, epoch: change.epoch, revision: change.revision, digest: change.digest }
@@ -173,19 +172,19 @@ impl fmt::Display for Point {
 
 /// Computes the digest of a change.
 pub(crate) fn digest(change: &Change) -> Digest {
-    let mut digest = ChangeDigest::of_heading(change);
+    let mut digest = ChangeDigest::begin(change);
     change.writes.iter().for_each(|write| digest.add(write));
     digest.finish()
 }
 
-/// The digest of a change whose writes come one after another. Every part is written with its length, so that no two changes
-/// read the same.
+/// Computes the digest of a change whose writes come one after another. Every part is hashed with its length, so that different
+/// changes never have the same input.
 pub struct ChangeDigest(Sha256);
 
 impl ChangeDigest {
-    /// Begins with everything but the writes.
+    /// Begins with all fields except the writes.
     #[must_use]
-    pub fn of_heading(change: &Change) -> Self {
+    pub fn begin(change: &Change) -> Self {
         let mut digest = Self(Sha256::new());
         digest.part(change.parent.as_bytes());
         digest.part(&change.revision.0.to_be_bytes());
@@ -193,9 +192,9 @@ impl ChangeDigest {
         digest.part(change.overrules.as_ref().map_or(&[], Digest::as_bytes));
         digest.part(&change.at.as_microsecond().to_be_bytes());
         digest.part(change.actor.as_bytes());
-        for said in [&change.reason, &change.request_id] {
-            digest.part(if said.is_some() { b"+" } else { b"-" });
-            digest.part(said.as_deref().unwrap_or_default().as_bytes());
+        for text in [&change.reason, &change.request_id] {
+            digest.part(if text.is_some() { b"+" } else { b"-" });
+            digest.part(text.as_deref().unwrap_or_default().as_bytes());
         }
         digest
     }
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_stands_for_a_change_and_all_before_it() {
+    fn a_digest_identifies_a_change_and_all_before_it() {
         let beginning = Point::beginning(StoreId::default());
         let one = change(&beginning, "me", None, "{}");
         assert_eq!(one, change(&beginning, "me", None, "{}"));

@@ -1,6 +1,6 @@
-//! Names and numbers: parsed once at the edge, carried as types inside.
+//! Names and revisions: parsed once at the edge, typed inside.
 //!
-//! All names share their text (`Arc<str>`), since the same id stands in definitions, references and indexes.
+//! All names share their text (`Arc<str>`), because the same id is in definitions, references and indexes.
 
 use std::{
     borrow::{Borrow, Cow},
@@ -12,7 +12,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-/// Gives a newtype over shared text the traits that make it usable as a key and in answers.
+/// The traits by which a newtype over shared text is a key and part of answers.
 macro_rules! shared_text {
     ($name:ident) => {
         impl $name {
@@ -63,8 +63,8 @@ impl From<&str> for Kind {
 
 /// The id of a document, unique within its kind.
 ///
-/// The grammar here is what every type needs: an id stands in a URL path and in log lines. Types narrow it further by
-/// the `pattern` of their `id`, for example to what Kubernetes takes as a namespace's name.
+/// This grammar holds for every type, because an id is part of URL paths and log lines. Types narrow it further by the `pattern`
+/// of their `id`, for example to the names of Kubernetes namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(inline, with = "String")]
 pub struct Id(Arc<str>);
@@ -76,17 +76,17 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// Why a text is not an id.
+/// A text that is not an id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidId {
-    /// Nothing, or more than [`Id::MAX_LEN`] bytes.
+    /// Empty, or more than [`Id::MAX_LEN`] bytes.
     #[error("an id has 1 to {max} characters", max = Id::MAX_LEN)]
     Length,
     /// A character that an id cannot hold.
     #[error("an id holds letters, digits, '-', '.', '_' and ':' and starts with a letter or a digit")]
     Characters,
     /// The id of the record that stands for "no inputs".
-    #[error("the id \"{none}\" is reserved: it says that a cluster has no inputs", none = Id::NONE)]
+    #[error("the id \"{none}\" is reserved: it means that a cluster has no inputs", none = Id::NONE)]
     Reserved,
 }
 
@@ -128,8 +128,8 @@ impl FromStr for Id {
     }
 }
 
-/// The one spelling of a DNS name under which a cluster polls, which most have already: lower case, without a trailing dot.
-/// Any text has one; whether a cluster has that name is for the fleet to say.
+/// The canonical spelling of a DNS name under which a cluster polls, which most have already: lower case, without a trailing dot.
+/// This does not check that the text is a name, or that a cluster has it.
 #[must_use]
 pub fn dns_spelling(text: &str) -> Cow<'_, str> {
     let text = text.strip_suffix('.').unwrap_or(text);
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_what_urls_and_kubernetes_can_hold() {
+    fn ids_fit_urls_and_kubernetes() {
         for good in ["cert-manager", "a", "0", "system:node-reader", "v1.2_3", "Admins"] {
             assert!(Id::parse(good).is_ok(), "{good}");
         }

@@ -1,4 +1,4 @@
-//! JSON as documents hold it.
+//! The JSON of documents.
 
 mod unambiguous;
 
@@ -15,27 +15,27 @@ pub type Map = serde_json::Map<String, Value>;
 /// The largest integer that every reader of JSON holds exactly. Flux reads numbers as 64-bit floats.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// What the names begin with by which the JSON library marks values for itself. Read as data, such an object becomes whatever
-/// its text says, which no limit and no rule has looked at.
+/// The prefix of the names by which the JSON library marks its own values. An object with such a name would be read as the JSON in
+/// its text, which no limit and no rule has checked.
 pub(crate) const PRIVATE_NAME: &str = "$serde_json::private::";
 
-/// Takes every `null` out of a map, at any depth: Flux drops null members from the inputs it keeps, and a template
-/// that reads a dropped member stalls the whole set. An absent field and a null field mean the same here.
+/// Removes every `null` from a map, at any depth: Flux drops null members from its inputs, and a template that reads a dropped
+/// member stalls the whole ResourceSet. An absent field and a null field mean the same here.
 pub fn prune_nulls(map: &mut Map) {
-    map.retain(|_, value| keep(value));
+    map.retain(|_, value| prune_value(value));
 }
 
-fn keep(value: &mut Value) -> bool {
+fn prune_value(value: &mut Value) -> bool {
     match value {
         Value::Null => return false,
-        Value::Array(items) => items.retain_mut(keep),
+        Value::Array(items) => items.retain_mut(prune_value),
         Value::Object(map) => prune_nulls(map),
         _ => {}
     }
     true
 }
 
-/// Reads a value of a type; what is wrong is told with a JSON pointer to where.
+/// Reads a value of a type; an error has the JSON pointer to the wrong part.
 pub fn decode<'de, T: Deserialize<'de>>(source: impl Deserializer<'de>) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(source)
         .map_err(|error| FieldError::new(pointer(error.path()), "json", error.inner().to_string()))

@@ -1,17 +1,17 @@
-//! What Kubernetes and Flux take as metadata.
+//! The metadata that Kubernetes and Flux accept.
 //!
-//! One object that the API server rejects blocks every change of its ResourceSet, and some annotations make Flux
-//! delete the object that carries them. Neither can be saved.
+//! An object that the API server rejects blocks every change of its ResourceSet, and some annotations make Flux delete the object
+//! that has them. Neither can be saved.
 
 use crate::{FieldError, Map, Value, limits::ERRORS, yaml::child};
 
-/// Annotations may have so many bytes in all.
+/// The most bytes of all annotations together.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// The one key of Flux' own that is safe: it keeps an object from being collected.
+/// The only safe key of Flux: it prevents garbage collection of an object.
 const PRUNE: &str = "fluxcd.controlplane.io/prune";
 
-/// What labels of the Pod Security admission begin with; it refuses a namespace with others.
+/// The prefix of Pod Security labels; the admission refuses namespaces with unknown values.
 const POD_SECURITY: &str = "pod-security.kubernetes.io/";
 
 fn is_pod_security(label: &str, value: &str) -> bool {
@@ -34,13 +34,14 @@ pub(crate) fn check_labels(labels: &Map, pointer: &str, errors: &mut Vec<FieldEr
         let at = child(pointer, key);
         check_key(key, &at, errors);
         if key == "kubernetes.io/metadata.name" {
-            errors.push(FieldError::new(&at, "label", "Kubernetes sets this label itself"));
+            errors.push(FieldError::new(&at, "label", "Kubernetes sets this label"));
         }
         if let Value::String(text) = value
             && let Some(level) = key.strip_prefix(POD_SECURITY)
             && !is_pod_security(level, text)
         {
-            let rule = "it is privileged, baseline or restricted; of a -version, latest or one such as v1.36";
+            let rule =
+                "the value is privileged, baseline or restricted, and for a -version latest or a version such as v1.36";
             errors.push(FieldError::new(&at, "pod-security", rule));
         }
         if let Value::String(text) = value
@@ -74,7 +75,7 @@ fn check_key(key: &str, pointer: &str, errors: &mut Vec<FieldError>) {
     };
     if !is_word(name) || prefix.is_some_and(|prefix| !is_dns_name(prefix)) {
         let rule =
-            "a key is a name of at most 63 letters, digits, '-', '_' and '.', optionally behind a DNS name and '/'";
+            "a key is a name of at most 63 letters, digits, '-', '_' and '.', optionally after a DNS name and '/'";
         errors.push(FieldError::new(pointer, "metadata-key", rule));
     }
     let of_flux = |prefix: &str| {
@@ -83,7 +84,7 @@ fn check_key(key: &str, pointer: &str, errors: &mut Vec<FieldError>) {
             .any(|flux| prefix.strip_suffix(flux).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
     };
     if key != PRUNE && prefix.is_some_and(of_flux) {
-        let rule = format!("Flux acts on this key, and may delete the object; the one that can be set is {PRUNE}");
+        let rule = format!("Flux acts on this key, and may delete the object; only {PRUNE} can be set");
         errors.push(FieldError::new(pointer, "flux-metadata", rule));
     }
 }
@@ -96,7 +97,7 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// Whether a text is a DNS name in lower case, which most names of objects are.
+/// Whether a text is a DNS name in lower case, as most names of objects are.
 #[must_use]
 pub fn is_dns_name(text: &str) -> bool {
     let label = |label: &str| {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_rejects_or_flux_acts_on_is_refused() {
+    fn metadata_that_kubernetes_rejects_or_flux_acts_on_is_refused() {
         for (labels, rule) in [
             (json!({"-a": "x"}), "metadata-key"),
             (json!({"A_b/c": "x"}), "metadata-key"),

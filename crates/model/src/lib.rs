@@ -1,8 +1,8 @@
-//! What exists: the words of the whole system, with the rules that hold for each on its own.
+//! What exists: the data types of the whole system, with the rules that hold for each on its own.
 //!
 //! A [`ResourceType`] is a value, read from a file; a [`Document`] is an instance of one; a [`Change`] is an atomic
-//! set of writes to documents. Nothing here knows a store, a clock or a network: shape and rules only, so that every
-//! other crate can stand on it.
+//! set of writes to documents. Nothing here uses a store, a clock or a network: only data and rules, so that every other
+//! crate can depend on it.
 
 mod change;
 mod document;

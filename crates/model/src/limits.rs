@@ -1,8 +1,8 @@
-//! How large and how deep JSON from outside may be: every limit, in one place.
+//! How large and how deep JSON from clients and files may be: all limits, in one place.
 //!
-//! A document is read again by every process that serves it, so one that is too deep for a parser or too large for a small
-//! pod would harm the whole fleet. A limit holds for what is written. A document that was saved before it held, or came with
-//! a backup, is still read, listed and deleted, and an edit may leave it over a limit as long as it grows no further.
+//! Every process that serves a document reads it again, so one that is too deep for a parser or too large for a small pod would
+//! harm the whole fleet. A limit holds for writes. A document that was saved before the limit, or restored from a backup, can
+//! still be read, listed and deleted, and an edit may leave it over the limit as long as it does not grow further.
 
 use crate::{FieldError, Map, Value, yaml::child};
 
@@ -22,7 +22,7 @@ pub const ELEMENTS: usize = 100_000;
 pub const PATCH_OPERATIONS: usize = 1_000;
 
 /// Values that the document has after each operation of a JSON Patch, summed over the operations: a copy costs as much as it
-/// copies, and so does the look at what it made.
+/// copies, and so does the check of its result.
 pub const PATCH_WORK: usize = 10_000_000;
 
 /// Bytes of the body of a request about one document: its compact form, and room for white space and escapes.
@@ -31,33 +31,33 @@ pub const BODY_BYTES: usize = 2 * DOCUMENT_BYTES;
 /// Bytes of a body from which on only a few are received at a time.
 pub const LARGE_BODY_BYTES: usize = DOCUMENT_BYTES;
 
-/// Bytes of a body from which on one is read and its change made at a time: what is made of a value takes many times its text.
+/// Bytes of a body from which on only one request at a time is parsed and applied: a parsed value takes many times its text.
 pub const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// Bytes of the body of a batch. A thousand clusters have a few million.
 pub const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
-/// Values in the body of a batch. Two thousand clusters have about as many. What is made of a value, with the plan of it, takes
-/// half a kilobyte of memory.
+/// Values in the body of a batch. Two thousand clusters have about as many. A parsed value and its plan take half a kilobyte
+/// of memory.
 pub const BATCH_ELEMENTS: usize = 400_000;
 
 /// Writes of a batch.
 pub const BATCH_WRITES: usize = 20_000;
 
-/// Bytes of documents that the writes of one request make, one after another. Each write of a batch sees those before it, so a
+/// Bytes of all documents that the writes of one request produce, one after another. Each write of a batch sees those before it, so a
 /// thousand writes to one large document cost a thousand times its size.
 pub const CHANGE_WORK: usize = 256 * 1024 * 1024;
 
 /// Bytes by which a bulk patch may enlarge all documents together.
 pub const BULK_GROWTH: usize = 32 * 1024 * 1024;
 
-/// Values of a bulk patch, times the documents that it is about. The plan of it has them all.
+/// Values of a bulk patch, times the documents that it changes. Its plan contains them all.
 pub const BULK_VALUES: usize = 2_000_000;
 
-/// Broken rules that are looked for in one document, and that one answer names.
+/// The most violations that are searched in one document, and listed in one answer.
 pub const ERRORS: usize = 100;
 
-/// Broken rules that are counted: beyond that, an answer says that there are more.
+/// The most violations that are counted; beyond that, an answer states that there are more.
 pub const COUNTED_ERRORS: usize = 1_000;
 
 /// The rule about [`DEPTH`].
@@ -67,21 +67,21 @@ pub const ELEMENTS_RULE: &str = "elements";
 /// The rule about [`DOCUMENT_BYTES`].
 pub const BYTES_RULE: &str = "document-bytes";
 
-/// How large a document is.
+/// The size of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Objects and lists inside one another.
     pub depth: usize,
     /// Values.
     pub elements: usize,
-    /// Bytes as compact JSON or, where only the values were looked at, not more than that.
+    /// Bytes as compact JSON or, if only the values were measured, a lower bound of it.
     pub bytes: usize,
 }
 
 impl Size {
     /// The size of a value, found without writing it.
     #[must_use]
-    pub fn of(value: &Value) -> Self {
+    pub fn of_value(value: &Value) -> Self {
         let mut size = Self::default();
         size.add(value, 0);
         size
@@ -123,7 +123,7 @@ impl Size {
         self.bytes += bytes;
     }
 
-    /// The limits that a document of this size breaks. What is no larger than it was breaks none.
+    /// The limits that a document of this size exceeds. A size that has not grown exceeds none.
     #[must_use]
     pub fn check(self, before: Self) -> Vec<FieldError> {
         let broken = [
@@ -140,7 +140,7 @@ impl Size {
     }
 }
 
-/// The limits that a document breaks, each with the field that breaks it where there is one; `before` is what is saved.
+/// The limits that a document exceeds, with the field that is too deep; `before` is the size of the saved document.
 #[must_use]
 pub fn check_document(fields: &Map, bytes: usize, before: impl FnOnce() -> Size) -> Vec<FieldError> {
     let size = Size::of_document(fields, bytes);
@@ -149,13 +149,13 @@ pub fn check_document(fields: &Map, bytes: usize, before: impl FnOnce() -> Size)
         errors = size.check(before());
     }
     if let Some(deep) = errors.iter_mut().find(|error| error.rule == DEPTH_RULE) {
-        let place = fields.iter().find_map(|(name, value)| Some(child("", name) + &too_deep(value, DEPTH - 1)?));
-        deep.pointer = FieldError::new(place.unwrap_or_default(), DEPTH_RULE, "").pointer;
+        let pointer = fields.iter().find_map(|(name, value)| Some(child("", name) + &too_deep(value, DEPTH - 1)?));
+        deep.pointer = FieldError::new(pointer.unwrap_or_default(), DEPTH_RULE, "").pointer;
     }
     errors
 }
 
-/// The place of the first object or list with more than so many levels above it, itself included.
+/// The pointer to the first object or list with more than so many levels above it, itself included.
 fn too_deep(value: &Value, levels: usize) -> Option<String> {
     if !value.is_array() && !value.is_object() {
         return None;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_a_limit_already_may_shrink_and_not_grow() {
+    fn a_document_over_a_limit_may_shrink_and_not_grow() {
         let size = |levels| Size::of_document(&nested(levels), 0);
         assert_eq!(rules(&nested(99), size(100)), [""; 0]);
         assert_eq!(rules(&nested(101), size(100)), [DEPTH_RULE]);

@@ -1,4 +1,4 @@
-//! Patches: three ways to say what should change in a document.
+//! Patches: three formats for changes to a document.
 
 use std::{collections::BTreeSet, slice};
 
@@ -17,7 +17,7 @@ pub enum Patch {
     Merge(Value),
     /// RFC 6902: a list of operations.
     Json(json_patch::Patch),
-    /// As merge, but lists of objects are merged by `id`; `{"id": …, "$patch": "delete"}` takes one out.
+    /// As merge, but lists of objects are merged by `id`; `{"id": …, "$patch": "delete"}` removes an item.
     Strategic(Value),
 }
 
@@ -27,7 +27,7 @@ pub enum Patch {
 pub struct PatchFailed {
     /// The rule that it breaks.
     pub rule: &'static str,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
@@ -51,14 +51,14 @@ impl Patch {
         }
         match document {
             Value::Object(fields) => Ok(fields),
-            _ => Err(PatchFailed::new("the patch leaves no object behind")),
+            _ => Err(PatchFailed::new("the result of the patch is not an object")),
         }
     }
 }
 
 impl Patch {
-    /// Changes the fields where they are; a patch that fails leaves them as they were. A strategic patch costs what it says and
-    /// the lists that it is about, and not the whole document.
+    /// Changes the fields in place; a patch that fails leaves them unchanged. The cost of a strategic patch is that of its values
+    /// and of the lists that it changes, and not that of the whole document.
     pub fn apply_to(&self, fields: &mut Map) -> Result<(), PatchFailed> {
         match self {
             Self::Strategic(patch @ Value::Object(changes)) => {
@@ -71,15 +71,15 @@ impl Patch {
     }
 }
 
-/// Makes one operation after another and looks at what each has made: a copy can double a document and a move can deepen it,
-/// so that a small patch could make more than the process has memory or stack for. Whoever is refused drops the document.
+/// Applies one operation after another and checks the size of each result: a copy can double a document and a move can deepen it,
+/// so that a small patch could need more memory or stack than the process has. After an error the document is incomplete.
 fn apply_operations(document: &mut Value, operations: &json_patch::Patch) -> Result<(), PatchFailed> {
     if operations.len() > PATCH_OPERATIONS {
         let message =
             format!("a JSON Patch has at most {PATCH_OPERATIONS} operations, and this has {}", operations.len());
         return Err(PatchFailed { rule: "patch-operations", message });
     }
-    let before = Size::of(document);
+    let before = Size::of_value(document);
     let mut work = 0;
     for (at, operation) in operations.iter().enumerate() {
         if operation.path().as_str().contains(PRIVATE_NAME) {
@@ -88,9 +88,9 @@ fn apply_operations(document: &mut Value, operations: &json_patch::Patch) -> Res
         }
         json_patch::patch_unsafe(document, slice::from_ref(operation)).map_err(|error| {
             let path = Excerpt(operation.path());
-            PatchFailed::new(format!("operation {at}, whose path is \"{path}\", cannot be made: {}", error.kind))
+            PatchFailed::new(format!("operation {at}, whose path is \"{path}\", cannot be applied: {}", error.kind))
         })?;
-        let size = Size::of(document);
+        let size = Size::of_value(document);
         if let Some(broken) = size.check(before).first() {
             let message = format!("operation {at}: {}", broken.message);
             return Err(PatchFailed { rule: "patch-size", message });
@@ -108,16 +108,16 @@ fn apply_operations(document: &mut Value, operations: &json_patch::Patch) -> Res
     Ok(())
 }
 
-/// The directive that takes an item out of a list.
+/// The directive that removes an item of a list.
 const DIRECTIVE: &str = "$patch";
 
-/// The one directive that is understood must not be mistaken for data, nor data for another. It removes a field or an
-/// item of a list that is keyed by id, and stands nowhere else.
+/// Refuses directives that are unknown or misplaced. The only directive removes a field, or an item of a list that is keyed by
+/// id.
 fn check_directives(patch: &Value, removable: bool) -> Result<(), PatchFailed> {
     match patch {
         Value::Object(map) => match map.get(DIRECTIVE) {
             Some(directive) if !removable || *directive != json!("delete") => Err(PatchFailed::new(format!(
-                "\"{DIRECTIVE}\": {} is not understood here; \"delete\" removes a field, or an item with an id",
+                "\"{DIRECTIVE}\": {} is not allowed here; \"delete\" removes a field, or an item with an id",
                 Excerpt(directive)
             ))),
             _ => map.values().try_for_each(|value| check_directives(value, true)),
@@ -134,7 +134,7 @@ fn merge(target: &mut Value, patch: &Value) {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => merge_fields(target, patch),
         (Value::Array(target), Value::Array(patch)) if is_keyed(target) && is_keyed(patch) => merge_list(target, patch),
-        (target, patch) => *target = fresh(patch),
+        (target, patch) => *target = without_removals(patch),
     }
 }
 
@@ -148,39 +148,39 @@ fn merge_fields(target: &mut Map, patch: &Map) {
     }
 }
 
-/// So few items are looked for one by one, which is less work than an index of all.
-const FEW: usize = 8;
+/// Up to so many items are searched one by one, which is faster than an index.
+const LINEAR_SEARCH: usize = 8;
 
-/// Lists may have as many items as a document has room for, so that items are found by an index and not one by one.
+/// Merges a list by id. A list may be as long as a document allows, so items are found by an index and not one by one.
 fn merge_list(target: &mut Vec<Value>, patch: &[Value]) {
     let id = |item: &Value| item["id"].as_str().unwrap_or_default().to_owned();
-    if patch.len() <= FEW {
+    if patch.len() <= LINEAR_SEARCH {
         for item in patch {
             let at = target.iter().position(|known| known["id"] == item["id"]);
             match (at, item.get(DIRECTIVE) == Some(&json!("delete"))) {
                 (Some(at), true) => drop(target.remove(at)),
                 (None, true) => {}
                 (Some(at), false) => merge(&mut target[at], item),
-                (None, false) => target.push(fresh(item)),
+                (None, false) => target.push(without_removals(item)),
             }
         }
         return;
     }
-    let mut places: BTreeSet<(String, usize)> = target.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
+    let mut positions: BTreeSet<(String, usize)> = target.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
     let mut items: Vec<Option<Value>> = target.drain(..).map(Some).collect();
     for item in patch {
         // Of several with one id, the first.
-        let first = places.range((id(item), 0)..).next().filter(|(known, _)| item["id"] == **known).cloned();
+        let first = positions.range((id(item), 0)..).next().filter(|(known, _)| item["id"] == **known).cloned();
         match (first, item.get(DIRECTIVE) == Some(&json!("delete"))) {
-            (Some(place), true) => {
-                items[place.1] = None;
-                places.remove(&place);
+            (Some(position), true) => {
+                items[position.1] = None;
+                positions.remove(&position);
             }
             (None, true) => {}
             (Some((_, at)), false) => items[at].iter_mut().for_each(|known| merge(known, item)),
             (None, false) => {
-                places.insert((id(item), items.len()));
-                items.push(Some(fresh(item)));
+                positions.insert((id(item), items.len()));
+                items.push(Some(without_removals(item)));
             }
         }
     }
@@ -191,8 +191,8 @@ fn is_keyed(list: &[Value]) -> bool {
     list.iter().all(|item| item.get("id").is_some_and(Value::is_string))
 }
 
-/// A patch where nothing was before: what it removes was not there.
-fn fresh(patch: &Value) -> Value {
+/// The value of a patch where there was none before: its removals have no effect.
+fn without_removals(patch: &Value) -> Value {
     match patch {
         Value::Object(patch) => {
             let mut target = Map::new();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_items_with_one_id_the_first_is_meant() {
+    fn of_items_with_the_same_id_the_first_is_patched() {
         let document = json!({"refs": [{"id": "a", "x": 1}, {"id": "b"}, {"id": "a", "x": 2}]});
         let patch = json!({"refs": [
             {"id": "a", "$patch": "delete"}, {"id": "a", "y": 3}, {"id": "b", "$patch": "delete"}, {"id": "b", "z": 4}
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(strategic(document.clone(), patch.clone()), json!({"refs": merged}));
         // The same if there are so many that an index of them is made.
         let (mut patch, mut merged) = (patch, merged);
-        for at in 0..FEW {
+        for at in 0..LINEAR_SEARCH {
             let item = json!({"id": format!("i{at}")});
             patch["refs"].as_array_mut().unwrap().push(item.clone());
             merged.as_array_mut().unwrap().push(item);
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn null_removes_and_nothing_of_the_patch_language_stays_behind() {
+    fn null_removes_and_no_directive_is_stored() {
         let patch = json!({"a": null, "b": {"c": null, "d": 1}, "refs": [{"id": "x", "$patch": "delete"}, {"id": "y", "z": null}]});
         assert_eq!(strategic(json!({"a": 1}), patch), json!({"b": {"d": 1}, "refs": [{"id": "y"}]}));
     }
 
     #[test]
-    fn directives_are_obeyed_and_never_stored() {
+    fn directives_are_applied_and_never_stored() {
         assert_eq!(strategic(json!({"a": {"b": 1}, "c": 2}), json!({"a": {"$patch": "delete"}})), json!({"c": 2}));
         let unknown = Patch::Strategic(json!({"a": [{"id": "x", "$patch": "replace"}]}));
         assert!(unknown.apply(Map::new()).is_err());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_patch_makes_no_name_that_the_library_keeps_for_itself() {
+    fn a_json_patch_cannot_write_a_name_that_the_json_library_reserves() {
         let name = "$serde_json::private::RawValue";
         for operation in [
             json!({"op": "add", "path": format!("/a/{name}"), "value": "[1]"}),

@@ -1,5 +1,5 @@
-//! What a change would do, told before it is made: to documents, and to what each cluster gets. The fleet computes it,
-//! the API serves it, and clients read it.
+//! Plans: what a change would do to documents and to the inputs of each cluster. The fleet computes them, the API serves them,
+//! and clients read them.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Epoch, Id, Kind, Point, Value};
 
-/// A change, told before it is made.
+/// The effect of a change, computed before it is made.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Always true: nothing was written.
@@ -22,16 +22,16 @@ pub struct Plan {
     pub epoch: Epoch,
     /// The documents that would be written.
     pub documents: Vec<DocumentPlan>,
-    /// The clusters that would get something else.
+    /// The clusters whose inputs would change.
     pub clusters: Vec<ClusterPlan>,
     /// How many clusters and inputs, by environment.
     pub totals: BTreeMap<String, Totals>,
-    /// What the change would take from protected clusters, where it is refused for that.
+    /// The inputs that the change would remove from protected clusters, if it is refused for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRemovals>,
 }
 
-/// Inputs that a change would take from clusters with `deletion_protection`, more than its request allows.
+/// Inputs that a change would remove from clusters with `deletion_protection`, more than its request allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusedRemovals {
     /// The code with which the change would fail.
@@ -62,13 +62,13 @@ pub struct DocumentPlan {
     pub id: Id,
     /// `put`, `retire` or `remove`.
     pub op: Cow<'static, str>,
-    /// Every value that would be another.
+    /// Every value that would change.
     pub diff: Vec<Difference>,
 }
 
-/// One value before and after; one that is missing was not or would not be there.
+/// One value before and after; none where the value does not exist.
 //
-// Kept as JSON text: a plan of the whole fleet has lists of every cluster, which take ten times the memory when parsed.
+// JSON text: a plan of the whole fleet has lists of every cluster, and parsed they would take ten times the memory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// A JSON pointer.
@@ -82,16 +82,16 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What is at a pointer, before and after.
+    /// The value at a pointer, before and after.
     #[must_use]
     pub fn new(pointer: &str, before: Option<&Value>, after: Option<&Value>) -> Self {
-        // A tree of JSON can be written.
+        // A JSON tree can always be written.
         let text = |value: Option<&Value>| value.and_then(|value| to_raw_value(value).ok());
         Self { pointer: pointer.to_owned(), before: text(before), after: text(after) }
     }
 }
 
-/// What a cluster would get differently.
+/// The changes of a cluster's inputs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterPlan {
     /// The cluster.
@@ -102,39 +102,39 @@ pub struct ClusterPlan {
     pub inputs: BTreeMap<String, InputPlan>,
 }
 
-/// The ids of inputs that would come, change or go.
+/// The ids of inputs that would be added, changed or removed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InputPlan {
-    /// Flux would create what these render.
+    /// Flux would create the objects of these inputs.
     pub added: Vec<Id>,
-    /// Flux would apply what these render anew; or they come or go, and render nothing.
+    /// Flux would apply the objects of these inputs again; or the input is added or removed, but has no objects.
     pub changed: Vec<Id>,
-    /// Flux would delete what these rendered.
+    /// Flux would delete the objects of these inputs.
     pub removed: Vec<Id>,
 }
 
 /// Counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// Clusters that would get something else.
+    /// Clusters whose inputs would change.
     pub clusters: usize,
-    /// Inputs that would come.
+    /// Inputs that would be added.
     pub added: usize,
     /// Inputs that would change.
     pub changed: usize,
-    /// Inputs that would go.
+    /// Inputs that would be removed.
     pub removed: usize,
 }
 
 impl Plan {
-    /// A plan on a point of the change log that does nothing to clusters yet.
+    /// A plan on a point of the change log, without effects on clusters yet.
     #[must_use]
     pub fn new(point: &Point, documents: Vec<DocumentPlan>) -> Self {
         let (revision, epoch) = (point.revision.0, point.epoch);
         Self { dry_run: true, revision, epoch, documents, clusters: Vec::new(), totals: BTreeMap::new(), refused: None }
     }
 
-    /// How many inputs would go, over all environments.
+    /// How many inputs would be removed, over all environments.
     #[must_use]
     pub fn removed(&self) -> usize {
         self.totals.values().map(|totals| totals.removed).sum()

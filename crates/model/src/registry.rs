@@ -1,7 +1,7 @@
-//! All resource types that a server knows.
+//! All resource types of a server.
 //!
-//! The built-in types are compiled in; files of a directory add to them or, with the same kind, replace them. A
-//! registry exists only if every file of it is good: a server that knows a type only half would serve half an answer.
+//! The built-in types are compiled in; files of a directory add to them or, with the same kind, replace them. One invalid file
+//! refuses the whole registry: a server without one of its types would serve incomplete answers.
 
 mod names;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     Id, ResourceType, Value,
-    resource_type::{Declaration, Refusal, resolve_references},
+    resource_type::{Declaration, InvalidType, resolve_references},
     yaml::{self, Located},
 };
 
@@ -25,7 +25,7 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("resources/rolebinding.yaml", include_str!("../../../resources/rolebinding.yaml")),
 ];
 
-/// Why there is no registry.
+/// An error while loading a registry.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// A directory or a file that cannot be read.
@@ -33,28 +33,28 @@ pub enum RegistryError {
     Unreadable {
         /// The directory or file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file that breaks a rule.
-    #[error("{file}:{line}: {place}{rule}")]
+    #[error("{file}:{line}: {location}{rule}")]
     Broken {
         /// The file.
         file: String,
         /// The line, counted from one.
         line: usize,
-        /// The place in the file, as a prefix of the sentence.
-        place: Place,
+        /// The location in the file, as a prefix of the sentence.
+        location: RuleLocation,
         /// The rule.
         rule: String,
     },
 }
 
-/// Where in a file a rule is broken; prints as a prefix, or as nothing for the file as a whole.
+/// The path in a file where a rule is broken; prints as a prefix, or nothing for the whole file.
 #[derive(Debug)]
-pub struct Place(String);
+pub struct RuleLocation(String);
 
-impl fmt::Display for Place {
+impl fmt::Display for RuleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, "{}: ", self.0) }
     }
@@ -67,18 +67,18 @@ pub struct Registry {
 }
 
 /// A file and what it declares.
-struct Entry {
+struct TypeFile {
     file: String,
     source: Located,
     declaration: Declaration,
 }
 
-impl Entry {
+impl TypeFile {
     fn read(file: String, text: &str) -> Result<Self, RegistryError> {
         let source = yaml::read(text).map_err(|error| RegistryError::Broken {
             file: file.clone(),
             line: error.line,
-            place: Place(String::new()),
+            location: RuleLocation(String::new()),
             rule: error.message,
         })?;
         match Declaration::read(&source) {
@@ -88,15 +88,15 @@ impl Entry {
     }
 
     fn refuse(&self, pointer: impl Into<String>, rule: impl Into<String>) -> RegistryError {
-        broken(&self.file, &self.source, Refusal::new(pointer, rule))
+        broken(&self.file, &self.source, InvalidType::new(pointer, rule))
     }
 }
 
-fn broken(file: &str, source: &Located, refusal: Refusal) -> RegistryError {
+fn broken(file: &str, source: &Located, refusal: InvalidType) -> RegistryError {
     RegistryError::Broken {
         file: file.to_owned(),
         line: source.line(&refusal.pointer),
-        place: Place(refusal.pointer.trim_start_matches('/').replace('/', ".")),
+        location: RuleLocation(refusal.pointer.trim_start_matches('/').replace('/', ".")),
         rule: refusal.rule,
     }
 }
@@ -107,13 +107,13 @@ impl Registry {
         Self::from_entries(built_in_entries()?)
     }
 
-    /// The built-in types with those of a directory added, or put in their place where the kind is the same.
+    /// The built-in types, with the types of a directory added; a type of the same kind replaces the built-in one.
     pub fn with_directory(directory: &Path) -> Result<Self, RegistryError> {
-        let mut added: Vec<Entry> = Vec::new();
+        let mut added: Vec<TypeFile> = Vec::new();
         for path in files(directory)? {
             let text =
                 fs::read_to_string(&path).map_err(|source| RegistryError::Unreadable { path: path.clone(), source })?;
-            let entry = Entry::read(path.display().to_string(), &text)?;
+            let entry = TypeFile::read(path.display().to_string(), &text)?;
             if let Some(other) = added.iter().find(|other| other.declaration.kind == entry.declaration.kind) {
                 let rule = format!("the kind \"{}\" is already declared in {}", entry.declaration.kind, other.file);
                 return Err(entry.refuse("/kind", rule));
@@ -130,9 +130,9 @@ impl Registry {
         Self::from_entries(entries)
     }
 
-    fn from_entries(mut entries: Vec<Entry>) -> Result<Self, RegistryError> {
+    fn from_entries(mut entries: Vec<TypeFile>) -> Result<Self, RegistryError> {
         for (at, entry) in entries.iter().enumerate() {
-            names::refuse_taken(entry, &entries[..at])?;
+            names::refuse_used_names(entry, &entries[..at])?;
         }
         let references: Vec<(String, Value)> = entries
             .iter()
@@ -147,14 +147,14 @@ impl Registry {
         let lists = list_references(&mut entries)?;
         let mut types = Vec::with_capacity(entries.len());
         for (position, (entry, reference)) in entries.into_iter().zip(lists).enumerate() {
-            let Entry { file, source, declaration } = entry;
+            let TypeFile { file, source, declaration } = entry;
             types.push(declaration.build(position, &reference).map_err(|refusal| broken(&file, &source, refusal))?);
         }
         Ok(Self { types })
     }
 
     /// These types, each at its position.
-    pub(crate) fn of(mut types: Vec<ResourceType>) -> Self {
+    pub(crate) fn from_types(mut types: Vec<ResourceType>) -> Self {
         for (position, ty) in types.iter_mut().enumerate() {
             ty.position = position;
         }
@@ -183,19 +183,19 @@ impl Registry {
         self.definitions().find(|ty| ty.path == path)
     }
 
-    /// The type that a person names by its kind, its plural or its path.
+    /// The type with this kind, plural or path.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&ResourceType> {
         self.types.iter().find(|ty| ty.kind.as_str() == name || ty.plural == name || ty.path == name)
     }
 }
 
-fn built_in_entries() -> Result<Vec<Entry>, RegistryError> {
-    BUILT_IN.iter().map(|(file, text)| Entry::read((*file).to_owned(), text)).collect()
+fn built_in_entries() -> Result<Vec<TypeFile>, RegistryError> {
+    BUILT_IN.iter().map(|(file, text)| TypeFile::read((*file).to_owned(), text)).collect()
 }
 
-/// The resource files of a directory in the order of their names. Hidden entries are passed over: a mounted
-/// `ConfigMap` keeps its versions in them.
+/// The resource files of a directory in the order of their names. Hidden entries are skipped: a mounted `ConfigMap` has its
+/// versions in them.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     let unreadable = |source| RegistryError::Unreadable { path: directory.to_owned(), source };
     let mut files = Vec::new();
@@ -211,29 +211,29 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, RegistryError> {
     Ok(files)
 }
 
-/// The fields of a cluster that the server writes. No file declares them, so no file can take them away.
+/// The fields of a cluster that the server writes. They are not declared in a file, so that no file can remove them.
 const SERVER_OWNED: [(&str, &str); 2] = [
     (
         "former_dns",
-        "DNS names that the cluster had before and still answers to. The server keeps this list; DELETE /clusters/{id}/former_dns/{name} releases a name.",
+        "DNS names that the cluster had before and under which it can still poll. The server maintains this list; DELETE /clusters/{id}/former_dns/{name} releases a name.",
     ),
     (
         "released_dns",
-        "Former DNS names that an operator has released, each with what a poller under it had then. The server keeps this list.",
+        "Former DNS names that an operator has released, each with the inputs that a cluster polling under it had then. The server maintains this list.",
     ),
 ];
 
-/// Gives the cluster's schema a list of references for every type, and answers each type's reference as that schema
-/// has it, in the order of the entries.
-fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
+/// Adds a list of references for every type to the cluster's schema, and returns the schema of each type's references, in the
+/// order of the entries.
+fn list_references(entries: &mut [TypeFile]) -> Result<Vec<Value>, RegistryError> {
     let declared: Vec<(bool, String, Value)> = entries
         .iter()
-        .map(|Entry { declaration, .. }| {
+        .map(|TypeFile { declaration, .. }| {
             let cluster = declaration.kind.as_str() == ResourceType::CLUSTER;
             (cluster, declaration.list.clone(), declaration.reference.clone())
         })
         .collect();
-    // The cluster is built in; a file can replace it and not take it away.
+    // The cluster type is built in; a file can replace it, but not remove it.
     let Some(cluster) = entries.iter_mut().find(|entry| entry.declaration.kind.as_str() == ResourceType::CLUSTER)
     else {
         return Ok(Vec::new());
@@ -248,7 +248,7 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
     if let Value::Object(dns) = &mut dns {
         dns.retain(|keyword, _| ["type", "maxLength", "pattern"].contains(&keyword.as_str()));
     }
-    let of_path = json!({
+    let inputs_of_path = json!({
         "type": "object",
         "propertyNames": {"maxLength": Id::MAX_LEN},
         "additionalProperties": {"type": "string"}
@@ -260,15 +260,15 @@ fn list_references(entries: &mut [Entry]) -> Result<Vec<Value>, RegistryError> {
             "name": &dns,
             "inputs": {
                 "type": "object",
-                "description": "What a poller under the name had when it was released: by path and id, what Flux made of it; \
-                                \"unknown\" where the cluster was refused an answer then.",
-                "additionalProperties": of_path
+                "description": "The inputs of a cluster polling under the name when it was released: by path and id, the objects that Flux created; \
+                                \"unknown\" if the cluster got no answer then.",
+                "additionalProperties": inputs_of_path
             },
             "protected": {"type": "boolean", "description": "Whether the cluster had deletion_protection then."}
         },
         "additionalProperties": false
     });
-    // A name that was released before more was recorded stands there by itself.
+    // In documents of older versions a released name is only a string.
     let released = json!({"anyOf": [&dns, released]});
     for ((name, description), items) in SERVER_OWNED.into_iter().zip([dns, released]) {
         cluster.declaration.schema["properties"][name] =
@@ -365,7 +365,7 @@ schema:
         assert_eq!(cluster.schema["properties"]["network_policies"]["items"]["required"], json!(["id"]));
     }
 
-    /// What clusters say in references stands in the file of the cluster, and must fit the type all the same.
+    /// The fields of references may be declared in the file of the cluster, and must fit the type all the same.
     #[test]
     fn a_reference_that_the_cluster_declares_has_no_field_that_inputs_need() {
         let with_reference = |field: &str| {
@@ -379,8 +379,8 @@ schema:
         };
         with_reference("note: {type: string}").unwrap();
         for (field, rule) in [
-            ("none: {type: boolean, default: true}", "a name that inputs need for themselves"),
-            ("provider: {type: string}", "a name that inputs need for themselves"),
+            ("none: {type: boolean, default: true}", "inputs use that name themselves"),
+            ("provider: {type: string}", "inputs use that name themselves"),
             ("tier: {type: string}", "gives that name to an object"),
             ("enabled: {type: integer}", "is a boolean"),
             (
@@ -468,12 +468,12 @@ schema:
             ("name of the API", NETWORK_POLICY.replace("network_policy", "change")),
             ("taken list", flux("{list: namespaces}")),
         ];
-        let mut told = String::new();
+        let mut errors = String::new();
         for (case, text) in cases {
             let error = with_files(&[("np.yaml", &text)]).unwrap_err();
-            writeln!(told, "{case}: {error}").unwrap();
+            writeln!(errors, "{case}: {error}").unwrap();
         }
-        insta::assert_snapshot!(told);
+        insta::assert_snapshot!(errors);
         let twice = with_files(&[("a.yaml", NETWORK_POLICY), ("b.yaml", NETWORK_POLICY)]).unwrap_err();
         assert!(twice.starts_with("b.yaml:1: kind: the kind \"network_policy\" is already declared in "), "{twice}");
     }

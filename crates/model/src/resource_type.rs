@@ -1,8 +1,8 @@
 //! A resource type: what its documents look like and how they become Flux inputs.
 //!
-//! A type is a value read from a file. Two forms are understood: Firestone's (`schema` is an array with `key` and
-//! `items`) and the plain one (`schema` is the object itself). What Firestone has no word for stands in
-//! `schema.x-flux`, and has obvious defaults.
+//! A type is a value read from a file, in one of two forms: Firestone's (`schema` is an array with `key` and `items`) and the
+//! plain one (`schema` is the object itself). Settings that Firestone does not have are in `schema.x-flux`, with obvious
+//! defaults.
 
 mod declaration;
 mod rules;
@@ -20,7 +20,7 @@ use crate::{
     type_record::{PATCHES, alters_objects},
 };
 
-pub(crate) use declaration::{Declaration, Refusal};
+pub(crate) use declaration::{Declaration, InvalidType};
 pub(crate) use schema::resolve_references;
 
 /// Fields that are put under one name in an input: `source: {oci_url, oci_tag}`.
@@ -28,14 +28,14 @@ pub(crate) use schema::resolve_references;
 pub struct Nest {
     /// The name of the object.
     pub name: String,
-    /// The fields that it takes.
+    /// The fields in it.
     pub fields: Vec<String>,
 }
 
 /// A kind of document.
 #[derive(Clone)]
 pub struct ResourceType {
-    /// Its place among the types of its registry, by which indexes of types are kept.
+    /// Its position among the types of its registry, used as an index.
     pub position: usize,
     /// The singular name: `platform_component`.
     pub kind: Kind,
@@ -45,19 +45,19 @@ pub struct ResourceType {
     pub path: String,
     /// The list in a cluster document that refers to it: `platform_components`.
     pub list: String,
-    /// The name of the key that its file gives its documents.
+    /// The name of the key of its documents, from its file.
     pub key: String,
-    /// What it is, for people.
+    /// Its description, for people.
     pub description: String,
     /// The JSON Schema of one document, as declared.
     pub schema: Value,
-    /// The only fields that reach Flux, where the type says so.
+    /// The only fields that reach Flux, if the type restricts them.
     pub fields: Option<Vec<String>>,
     /// All fields that can reach Flux, from a definition or from a reference.
     pub served: BTreeSet<String>,
-    /// What fields hold where neither the definition nor the reference says anything.
+    /// The values of fields that neither the definition nor the reference sets.
     pub defaults: Map,
-    /// Ids that no document may have; a `*` at the end stands for any rest.
+    /// Ids that no document may have; a `*` at the end matches any rest.
     pub reserved: Vec<String>,
     /// Fields that are put under one name.
     pub nests: Vec<Nest>,
@@ -65,14 +65,14 @@ pub struct ResourceType {
     pub patchable: bool,
     /// The field that lists the ids which must be healthy first, which adds `effective_depends_on`.
     pub ordered_by: Option<String>,
-    /// Fields that Kubernetes cannot change, each with the field that, when true, lets the object be made anew instead.
+    /// Fields that Kubernetes cannot change, each with the field that, when true, lets Flux create the object again.
     pub fixed: BTreeMap<String, String>,
-    /// What one input becomes on a cluster: a template of Flux Operator in which `$in` is the input.
+    /// The template of the objects of one input, for Flux Operator; `$in` is the input.
     pub template: Option<String>,
     /// The custom resource definitions that must be on a cluster before its template can be applied.
     pub requires: Vec<String>,
-    /// The defaults of fields that only references have: to say one is to say nothing.
-    silent: Map,
+    /// The defaults of fields that only references have: a reference that sets a field to its default sets nothing.
+    reference_defaults: Map,
     outline: Arc<rules::Outline>,
     validator: Arc<jsonschema::Validator>,
 }
@@ -87,8 +87,7 @@ impl ResourceType {
     /// The kind whose documents are the clusters; the one kind that has an identity of its own.
     pub const CLUSTER: &str = "cluster";
 
-    /// The kind whose documents are the catalogue: what becomes of one depends on whether it is enabled, and on where it
-    /// comes from.
+    /// The kind whose documents are the catalogue: the objects of a component depend on whether it is enabled, and on its source.
     pub const COMPONENT: &str = "platform_component";
 
     /// Whether this is the cluster type.
@@ -97,21 +96,21 @@ impl ResourceType {
         self.kind.as_str() == Self::CLUSTER
     }
 
-    /// Whether a reference that says this says nothing: it is the default, and the definition could say nothing else.
+    /// Whether a reference that sets this field sets nothing: it is the default, and definitions cannot have the field.
     #[must_use]
     pub fn is_default(&self, name: &str, value: &Value) -> bool {
-        self.silent.iter().any(|(field, default)| field == name && default == value)
+        self.reference_defaults.iter().any(|(field, default)| field == name && default == value)
     }
 
-    /// Makes it what a record says it was: its names, its fields and their defaults.
+    /// Sets its names, its fields and their defaults to those of a record.
     pub(crate) fn restore(&mut self, record: &TypeRecord) {
         self.kind = record.kind.clone();
         self.path.clone_from(&record.path);
         self.key.clone_from(&record.key);
-        // A list that another type has taken over is that one's.
+        // A list that another type has taken over belongs to that type.
         self.list = if record.has_list(&record.list) { record.list.clone() } else { String::new() };
         let was_served = |name: &str| record.fields.as_ref().is_some_and(|fields| fields.contains(name));
-        for defaults in [&mut self.defaults, &mut self.silent] {
+        for defaults in [&mut self.defaults, &mut self.reference_defaults] {
             defaults.retain(|name, default| {
                 record.defaults.contains_key(name) || (!was_served(name) && !alters_objects(name, default))
             });
@@ -121,7 +120,7 @@ impl ResourceType {
                 }
             }
         }
-        // A default that is gone is as good as one that changed.
+        // A default that was removed counts as a changed one.
         for (name, default) in record.defaults.iter().filter(|(name, _)| was_served(name)) {
             self.defaults.entry(name.clone()).or_insert_with(|| default.clone());
         }
@@ -152,7 +151,7 @@ impl ResourceType {
     pub fn check(&self, fields: Map) -> Vec<FieldError> {
         let mut errors = rules::check(self, &fields);
         let document = Value::Object(fields);
-        // To see that there is nothing to say is less work than to be ready to say it.
+        // A check without error messages is faster.
         if !self.validator.is_valid(&document) {
             let broken = self.validator.iter_errors(&document).take(ERRORS.saturating_sub(errors.len()));
             errors.extend(broken.map(|error| FieldError::from(&error)));

@@ -1,7 +1,8 @@
-//! Where the types of a server's files and the records of a change log differ, and what the records say once that is accepted.
+//! The differences between the types of a server's files and the records in the change log, and the records after an operator has
+//! accepted them.
 //!
-//! What a path, a list or a kind meant before is asked of the records, also of those of types that are gone: a type that takes
-//! over what another one had answers clusters that still have the other one's inputs.
+//! The records, also those of removed types, tell what a path, a list or a kind meant before: a type that takes over a path of
+//! another one answers clusters that still have the other one's inputs.
 
 use std::collections::BTreeSet;
 
@@ -14,30 +15,31 @@ use crate::{Digest, Kind, Registry, ResourceType, TypeRecord};
 /// A type whose file and whose record differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeChange {
-    /// What becomes of the type on this server.
+    /// The kind of the difference.
     pub change: TypeChangeKind,
-    /// What the change log says; absent for a type that it does not know.
+    /// The record in the change log; absent for a type without a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<TypeRecord>,
-    /// What this server's files say; absent for a type that they do not declare.
+    /// The type in this server's files; absent for a type that they do not declare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<TypeRecord>,
 }
 
-/// What becomes of a type whose file and whose record differ.
+/// How the file and the record of a type differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TypeChangeKind {
-    /// New, or with a field more: it is served, and recorded without being asked for.
+    /// New, or with an additional field: it is served, and recorded without an acceptance.
     Added,
-    /// It would answer polls from other documents than before: it is not served until an operator accepts it.
+    /// Polls would be answered from other documents than before: it is not served until an operator accepts it.
     Changed,
-    /// Its file is gone: its path is unknown here, which deletes nothing.
+    /// Its file was removed: its path is unknown here, which deletes nothing.
     Removed,
 }
 
 impl TypeChange {
-    /// Stands for these differences: whoever has seen them accepts them, and no others. Servers with other files have another one.
+    /// Identifies these differences, so that an operator accepts the ones that were shown, and no others. Servers with other files
+    /// have another digest.
     pub fn digest(changes: &[Self]) -> Result<Digest, serde_json::Error> {
         let digest: [u8; 32] = Sha256::digest(serde_json::to_vec(changes)?).into();
         Ok(Digest::from(digest))
@@ -62,9 +64,9 @@ impl Registry {
             };
             changes.push(TypeChange { change, recorded, declared: Some(declared) });
         }
-        // That a retired type has no file is as it should be.
-        let is_gone = |record: &&TypeRecord| !record.retired && self.by_kind(record.kind.as_str()).is_none();
-        for record in records.iter().filter(is_gone) {
+        // A retired type is expected to have no file.
+        let is_removed = |record: &&TypeRecord| !record.retired && self.by_kind(record.kind.as_str()).is_none();
+        for record in records.iter().filter(is_removed) {
             let recorded = Some(record.clone());
             changes.push(TypeChange { change: TypeChangeKind::Removed, recorded, declared: None });
         }
@@ -84,7 +86,7 @@ impl Registry {
         Some(TypeChange { change, recorded: recorded.cloned(), declared: Some(declared) })
     }
 
-    /// The records that are written when an operator accepts these types: those that then say something else than before.
+    /// The records that are written when an operator accepts these types: those that change.
     #[must_use]
     pub fn accepted(&self, records: &[TypeRecord]) -> Vec<TypeRecord> {
         let known = |kind: &Kind| records.iter().find(|record| record.kind == *kind);
@@ -92,9 +94,9 @@ impl Registry {
             Some(earlier) => declared.in_place_of(earlier),
             None => declared,
         });
-        let gone = records.iter().filter(|record| self.by_kind(record.kind.as_str()).is_none());
-        let mut all: Vec<TypeRecord> = declared.chain(gone.cloned().map(TypeRecord::retire)).collect();
-        // What one type is served by now is no other's any more.
+        let removed = records.iter().filter(|record| self.by_kind(record.kind.as_str()).is_none());
+        let mut all: Vec<TypeRecord> = declared.chain(removed.cloned().map(TypeRecord::retire)).collect();
+        // A path or list of a served type is no former one of another type.
         let paths: BTreeSet<_> = self.definitions().map(|ty| &ty.path).collect();
         let lists: BTreeSet<_> = self.definitions().map(|ty| &ty.list).collect();
         for record in &mut all {
@@ -105,8 +107,8 @@ impl Registry {
         all
     }
 
-    /// The types as a change log records them, as far as their files are still there, or something of theirs is served by another
-    /// type: what clusters were answered by.
+    /// The types as the change log records them, by which clusters were answered before: those whose files still exist, and those
+    /// of which another type has taken over a path or a list.
     #[must_use]
     pub fn as_recorded(&self, records: &[TypeRecord]) -> Self {
         let mut types: Vec<ResourceType> = self.types().filter(|ty| ty.is_cluster()).cloned().collect();
@@ -123,6 +125,6 @@ impl Registry {
         let added = self.compare(records).into_iter().filter(is_new);
         let kinds: Vec<_> = added.filter_map(|change| Some(change.declared?.kind)).collect();
         types.extend(self.definitions().filter(|ty| kinds.contains(&ty.kind)).cloned());
-        Self::of(types)
+        Self::from_types(types)
     }
 }

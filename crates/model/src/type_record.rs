@@ -1,16 +1,16 @@
-//! Which resource types a fleet is served by, as its change log records it.
+//! The records of the resource types by which a fleet is served, in its change log.
 //!
-//! A type's file decides under which path, from which list and from documents of which kind a cluster is answered. If these move
-//! under a running fleet, by an edited file or by a replica that has other files, clusters get another type's inputs or none
-//! at all, and delete what they have. So the change log holds one document of the kind `resource_type` for each served type,
-//! and a server whose files say otherwise does not serve that type until an operator accepts the change.
+//! A type's file decides under which path, from which list and from documents of which kind a cluster is answered. If these
+//! change while a fleet is served, by an edited file or by a replica with other files, clusters get another type's inputs or
+//! none at all, and delete what they have. So the change log has one document of the kind `resource_type` for each served type,
+//! and a server whose files differ does not serve that type until an operator accepts the change.
 //!
-//! A record is never forgotten: a type that is gone is recorded as retired, and one that moved keeps the paths and lists that it
-//! had. Else a server that still has the old file would take it for a new type, and serve it.
+//! A record is never deleted: a removed type is recorded as retired, and a moved one keeps its former paths and lists. Otherwise a
+//! server that still has the old file would serve it as a new type.
 //!
-//! So it is with fields and their defaults: where `enabled` became false by default, clusters would delete what they were never
-//! told to, and where a field is left out or put into another object (`nest`), a template may render something else. Only a
-//! field more changes nothing that was there, unless its default disables every input or delivers components in another way.
+//! The same holds for fields and their defaults: if `enabled` became false by default, clusters would delete objects by mistake,
+//! and if a field is left out or moved into another object (`nest`), a template may render something else. Only an additional
+//! field changes no existing input, unless its default disables every input or delivers components in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Body, Id, InvalidId, Kind, Map, Op, ResourceType, Value, Write};
 
-/// The field of an input that a cluster's patches are in, where the type is patchable.
+/// The field of an input with the cluster's patches, if the type is patchable.
 pub(crate) const PATCHES: &str = "patches";
 
-/// Whether a default makes something else of every input that does not have the field: nothing, where it disables it, or another
-/// kind of object, where it says by what a component is delivered.
+/// Whether a default changes the objects of every input that does not set the field: it disables the input, or delivers a
+/// component in another way.
 pub(crate) fn alters_objects(field: &str, default: &Value) -> bool {
     match field {
         "enabled" => *default != Value::Bool(true),
@@ -41,9 +41,9 @@ pub struct TypeRecord {
     pub list: String,
     /// The last part of the Flux endpoint.
     pub path: String,
-    /// The name of the key that the type's file gives its documents.
+    /// The name of the key of its documents, from its file.
     pub key: String,
-    /// What its fields hold where nothing else says anything.
+    /// The defaults of its fields.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub defaults: Map,
     /// The fields that reach Flux; absent in records of older versions.
@@ -52,20 +52,20 @@ pub struct TypeRecord {
     /// The fields that Kubernetes cannot change: a change of one is planned as a new object. Absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<BTreeSet<String>>,
-    /// Which of them stand in an object of an input and not beside its id, by the object's name.
+    /// The fields that are inside an object of an input and not at its top level, by the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nest: BTreeMap<String, BTreeSet<String>>,
     /// The field that lists the ids which must be healthy first, by which inputs have `effective_depends_on`. Absent in records of
     /// older versions too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered_by: Option<String>,
-    /// Whether an operator has accepted that it is served no more.
+    /// Whether an operator has accepted that it is not served any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
-    /// Paths under which it was the last type to be served, and is no more.
+    /// Paths under which it was the last type to be served, but is not any more.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub former_paths: BTreeSet<String>,
-    /// Lists from which it was the last type to be served, and is no more.
+    /// Lists from which it was the last type to be served, but is not any more.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub former_lists: BTreeSet<String>,
 }
@@ -74,7 +74,7 @@ impl TypeRecord {
     /// The kind of the documents that hold records. No type can have it.
     pub const KIND: &str = "resource_type";
 
-    /// How a type is served by its file.
+    /// The record of a type as its file declares it.
     #[must_use]
     pub fn declared(ty: &ResourceType) -> Self {
         let patches = ty.patchable.then(|| PATCHES.to_owned());
@@ -94,13 +94,13 @@ impl TypeRecord {
         }
     }
 
-    /// Whether clusters get by a file what they got by this record, as far as it says; the file may have fields beside.
+    /// Whether a file serves to clusters what this record does, as far as it is recorded; the file may have additional fields.
     pub(crate) fn agrees_with(&self, declared: &Self) -> bool {
         let named = |it: &Self| [it.kind.as_str(), &it.list, &it.path, &it.key].map(str::to_owned);
         let has_field = |name: &String| self.fields.as_ref().is_some_and(|fields| fields.contains(name));
         let is_served = |name: &String| declared.fields.as_ref().is_none_or(|fields| fields.contains(name));
-        let is_in_place = |name: &String| self.place_of(name) == declared.place_of(name);
-        // A new field by which every input becomes another object is not merely one more.
+        let is_in_same_nest = |name: &String| self.nest_of(name) == declared.nest_of(name);
+        // A new field whose default changes the objects of every input is not only an addition.
         let is_harmless = |(name, value): (&String, &Value)| !has_field(name) && !alters_objects(name, value);
         !self.retired
             && named(self) == named(declared)
@@ -108,7 +108,7 @@ impl TypeRecord {
             && declared.defaults.iter().all(|field| self.defaults.contains_key(field.0) || is_harmless(field))
             && self.fixed.iter().flatten().all(|name| declared.fixed.as_ref().is_some_and(|fixed| fixed.contains(name)))
             && self.ordered_by.as_ref().is_none_or(|name| declared.ordered_by.as_ref() == Some(name))
-            && self.fields.iter().flatten().all(|name| is_served(name) && is_in_place(name))
+            && self.fields.iter().flatten().all(|name| is_served(name) && is_in_same_nest(name))
     }
 
     /// Whether clusters get by a later record what they got by this one, as far as both say.
@@ -117,7 +117,7 @@ impl TypeRecord {
         self.retired == later.retired && Self { retired: false, ..self.clone() }.agrees_with(later)
     }
 
-    /// Whether it says all that a file with which it agrees says.
+    /// Whether it records everything of a file with which it agrees.
     pub(crate) fn covers(&self, declared: &Self) -> bool {
         self.fields == declared.fields
             && self.defaults == declared.defaults
@@ -126,8 +126,8 @@ impl TypeRecord {
             && self.ordered_by == declared.ordered_by
     }
 
-    /// The object of an input in which a field stands; none if it stands beside the id.
-    fn place_of(&self, field: &str) -> Option<&str> {
+    /// The object of an input that has a field; none if the field is at the top level.
+    fn nest_of(&self, field: &str) -> Option<&str> {
         self.nest.iter().find(|(_, fields)| fields.contains(field)).map(|(name, _)| name.as_str())
     }
 
@@ -143,7 +143,7 @@ impl TypeRecord {
         (!self.retired && self.list == list) || self.former_lists.contains(list)
     }
 
-    /// This, which takes the place of an earlier record and remembers what that one had.
+    /// This record as the successor of an earlier one, whose paths and lists become former ones.
     #[must_use]
     pub fn in_place_of(mut self, earlier: &Self) -> Self {
         self.former_paths.clone_from(&earlier.former_paths);
@@ -157,7 +157,7 @@ impl TypeRecord {
         self
     }
 
-    /// The record of the same type, once it is served no more.
+    /// The record of the same type when it is not served any more.
     pub(crate) fn retire(mut self) -> Self {
         if !self.retired {
             self.retired = true;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_no_part_of_what_is_recorded() {
+    fn a_template_is_not_recorded() {
         let (mut ty, record) = declared("namespace");
         ty.template = Some("another".to_owned());
         assert_eq!(TypeRecord::declared(&ty), record);
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_fixed_no_longer_is_a_change() {
+    fn a_field_that_is_no_longer_fixed_is_a_change() {
         let (_, record) = declared("rolebinding");
         assert!(record.fixed.is_some());
         let free = TypeRecord { fixed: None, ..record.clone() };
         assert!(!record.agrees_with(&free));
-        assert!(free.agrees_with(&record), "to plan more is no danger");
+        assert!(free.agrees_with(&record), "planning more changes is safe");
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
         assert!(unordered.agrees_with(&ordered) && !unordered.covers(&ordered));
     }
 
-    /// Where a record knows nothing of a field, a file may bring it, but no default by which objects become others.
+    /// A file may add a field that is not recorded, but not with a default that changes objects.
     #[test]
     fn a_new_field_must_not_deliver_components_in_another_way() {
         let (_, now) = declared("platform_component");

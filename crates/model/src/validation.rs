@@ -1,4 +1,4 @@
-//! What can be wrong with a document, told so that a person can mend it.
+//! Errors in documents, with what a person needs to correct them.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::{
     excerpt::{beginning, printable, sentence},
 };
 
-/// Characters of a message, and of a pointer.
-const MESSAGE: usize = 500;
-const POINTER: usize = 1_000;
+/// The most characters of a message, and of a pointer.
+const MAX_MESSAGE: usize = 500;
+const MAX_POINTER: usize = 1_000;
 
-/// One broken rule: where, which, and in words.
+/// One violated rule: its pointer, its name, and a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct FieldError {
     /// The document, as `kind/id`, where a request concerns several.
@@ -30,33 +30,33 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() { "/" } else { self.pointer.as_str() };
-        write!(f, "{}: {} ({})", printable(place.to_owned()), self.message, self.rule)
+        let pointer = if self.pointer.is_empty() { "/" } else { self.pointer.as_str() };
+        write!(f, "{}: {} ({})", printable(pointer.to_owned()), self.message, self.rule)
     }
 }
 
 impl FieldError {
-    /// A broken rule. What it says is cut where it is long: values and names in it come from users.
+    /// A violated rule. A long message is truncated: it contains values and names from users.
     #[must_use]
     pub fn new(pointer: impl Into<String>, rule: &str, message: impl Into<String>) -> Self {
         Self {
             document: None,
-            pointer: beginning(pointer.into(), POINTER),
+            pointer: beginning(pointer.into(), MAX_POINTER),
             rule: rule.to_owned(),
-            message: sentence(message.into(), MESSAGE),
+            message: sentence(message.into(), MAX_MESSAGE),
         }
     }
 
-    /// The same, said of a document.
+    /// The same error, for a document of a request about several.
     #[must_use]
-    pub fn of(self, kind: &Kind, id: &Id) -> Self {
+    pub fn in_document(self, kind: &Kind, id: &Id) -> Self {
         Self { document: Some(format!("{kind}/{id}")), ..self }
     }
 }
 
 impl From<&jsonschema::ValidationError<'_>> for FieldError {
     fn from(error: &jsonschema::ValidationError<'_>) -> Self {
-        // The message holds the whole value. A value that is long is left out, and the rule stays.
+        // The message contains the whole value. A long value is left out, so that the rule can be read.
         let message = match Excerpt(error).to_string() {
             long if long.ends_with('…') => Excerpt(error.masked()).to_string(),
             whole => whole,

@@ -1,7 +1,7 @@
-//! YAML (and JSON, its subset) in and out.
+//! Reads and writes YAML (and JSON, its subset).
 //!
-//! Reading remembers the line of every node, because a rule about a value is usually broken long after the text was
-//! parsed, and "line 12" is what helps its author.
+//! Reading records the line of every node, because a rule about a value is usually checked long after the text was parsed, and
+//! "line 12" is what helps its author.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub use saphyr::EmitError;
 pub struct YamlError {
     /// The line, counted from one.
     pub line: usize,
-    /// What is wrong there.
+    /// The error message.
     pub message: String,
 }
 
-/// A value and the line on which each of its parts stands.
+/// A value and the line of each of its parts.
 #[derive(Debug)]
 pub struct Located {
     /// The value.
@@ -60,13 +60,13 @@ pub fn child(pointer: &str, step: &str) -> String {
 /// Deeper than any document, and well within the stack.
 const MAX_INDENT: usize = 1_000;
 
-/// Bytes of what all aliases of a file stand for: their texts, and [`VALUE_BYTES`] for each value.
+/// The most bytes of the content of all aliases of a file: their texts, and [`VALUE_BYTES`] for each value.
 const ALIASED_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of the pointers to all values of a document. A seed of 10,000 clusters has 100 MB of them.
+/// The most bytes of the pointers to all values of a document. A seed of 10,000 clusters has 100 MB of them.
 const POINTER_BYTES: usize = 256 * 1024 * 1024;
 
-/// About what a value takes in memory beside its text.
+/// About how much memory a value takes in addition to its text.
 const VALUE_BYTES: usize = 128;
 
 /// Reads one document.
@@ -74,10 +74,8 @@ pub fn read(text: &str) -> Result<Located, YamlError> {
     let mut documents = read_all(text)?;
     match (documents.pop(), documents.len()) {
         (Some(document), 0) => Ok(document),
-        (None, _) => Err(YamlError { line: 1, message: "one document is expected, 0 are here".to_owned() }),
-        (Some(_), more) => {
-            Err(YamlError { line: 1, message: format!("one document is expected, {} are here", more + 1) })
-        }
+        (None, _) => Err(YamlError { line: 1, message: "one document is expected, found 0".to_owned() }),
+        (Some(_), more) => Err(YamlError { line: 1, message: format!("one document is expected, found {}", more + 1) }),
     }
 }
 
@@ -101,13 +99,13 @@ pub fn read_all(text: &str) -> Result<Vec<Located>, YamlError> {
     documents.iter().map(located).collect()
 }
 
-/// Refuses aliases that make a text many times as long: the loader copies what each stands for. It counts only nodes, and of a
-/// key only one, however much the key holds.
+/// Refuses aliases that make a text many times as long: the loader copies the content of each. The loader's own limit counts only
+/// nodes, and a whole key as one.
 fn check_aliases(text: &str) -> Result<(), YamlError> {
     let mut aliased = 0_usize;
     let mut anchored = BTreeMap::new();
     let mut open = vec![(0, 0_usize)];
-    // What is no YAML is refused by the loader, which says why.
+    // A text that is not YAML is refused by the loader, with a message.
     for (event, span) in Parser::new_from_str(text).map_while(Result::ok) {
         let (anchor, bytes) = match event {
             Event::Scalar(value, _, anchor, _) => (anchor, value.len() + VALUE_BYTES),
@@ -120,7 +118,7 @@ fn check_aliases(text: &str) -> Result<(), YamlError> {
                 let bytes = anchored.get(&anchor).copied().unwrap_or_default();
                 aliased = aliased.saturating_add(bytes);
                 if aliased > ALIASED_BYTES {
-                    let message = format!("what the aliases of a file stand for has at most {ALIASED_BYTES} bytes");
+                    let message = format!("the content of all aliases of a file has at most {ALIASED_BYTES} bytes");
                     return Err(YamlError { line: span.start.line(), message });
                 }
                 (0, bytes)
@@ -137,7 +135,7 @@ fn check_aliases(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// Where each value of a document is, by its pointer.
+/// The line of each value of a document, by its pointer.
 #[derive(Default)]
 struct Lines {
     by_pointer: BTreeMap<String, usize>,
@@ -145,8 +143,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Notes the first line that is said for a pointer. A long name before a long list is repeated for every item of it.
-    fn note(&mut self, pointer: &str, line: usize) -> Result<(), &'static str> {
+    /// Records the first line of a pointer. The pointer of every item of a list repeats the list's name, so long names add up.
+    fn record(&mut self, pointer: &str, line: usize) -> Result<(), &'static str> {
         if self.by_pointer.contains_key(pointer) {
             return Ok(());
         }
@@ -164,7 +162,7 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, levels: usize, lines: &mut Line
     let line = node.span.start.line();
     let refuse = |message: &str| YamlError { line, message: message.to_owned() };
     let inner = || levels.checked_sub(1).ok_or_else(|| refuse("this is nested too deeply"));
-    lines.note(pointer, line).map_err(refuse)?;
+    lines.record(pointer, line).map_err(refuse)?;
     Ok(match &node.data {
         YamlData::Value(scalar) => match scalar {
             Scalar::Null => Value::Null,
@@ -189,23 +187,23 @@ fn convert(node: &MarkedYaml<'_>, pointer: &str, levels: usize, lines: &mut Line
                     return Err(YamlError { line, message: "a key must be a string".to_owned() });
                 };
                 if name == "<<" {
-                    // To take it as a name would lose what it stands for.
+                    // Read as a plain name, its content would be lost.
                     let line = key.span.start.line();
-                    return Err(YamlError { line, message: "merge keys (<<) are not understood".to_owned() });
+                    return Err(YamlError { line, message: "merge keys (<<) are not supported".to_owned() });
                 }
                 if name.starts_with(PRIVATE_NAME) {
                     let message = format!("names that begin with \"{PRIVATE_NAME}\" are reserved");
                     return Err(YamlError { line: key.span.start.line(), message });
                 }
                 let pointer = child(pointer, name);
-                // A mapping's value may start on the next line; its key is what people look for.
-                lines.note(&pointer, key.span.start.line()).map_err(refuse)?;
+                // A mapping's value may start on the next line; the line of its key is more helpful.
+                lines.record(&pointer, key.span.start.line()).map_err(refuse)?;
                 map.insert(name.to_string(), convert(value, &pointer, levels, lines)?);
             }
             Value::Object(map)
         }
-        YamlData::Tagged(..) => return Err(refuse("tags are not understood here")),
-        YamlData::Alias(_) => return Err(refuse("the alias names nothing")),
+        YamlData::Tagged(..) => return Err(refuse("tags are not supported")),
+        YamlData::Alias(_) => return Err(refuse("the alias has no anchor")),
         YamlData::Representation(..) | YamlData::BadValue => return Err(refuse("the value cannot be read")),
     })
 }
@@ -229,7 +227,7 @@ fn emittable(value: &Value) -> Yaml<'_> {
             (None, Some(float)) => Yaml::Value(Scalar::FloatingPoint(float.into())),
             (None, None) => Yaml::Value(Scalar::String(value.to_string().into())),
         },
-        Value::String(value) if reads_as_lines(value) => Yaml::Value(Scalar::String(value.into())),
+        Value::String(value) if is_multiline(value) => Yaml::Value(Scalar::String(value.into())),
         Value::String(value) => emittable_text(value),
         Value::Array(items) => Yaml::Sequence(items.iter().map(emittable).collect()),
         Value::Object(map) => {
@@ -238,9 +236,9 @@ fn emittable(value: &Value) -> Yaml<'_> {
     }
 }
 
-/// Whether a text is one that people can read line by line, so that it is written as a block.
-fn reads_as_lines(text: &str) -> bool {
-    let plain = |c: char| c == '\n' || !is_odd(c);
+/// Whether a text consists of printable lines, so that it is written as a block.
+fn is_multiline(text: &str) -> bool {
+    let plain = |c: char| c == '\n' || !is_special(c);
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
         && !body.starts_with(char::is_whitespace)
@@ -249,25 +247,25 @@ fn reads_as_lines(text: &str) -> bool {
         && text.chars().all(plain)
 }
 
-/// Breaks of lines and marks that are not printed: YAML knows more of them than the emitter.
-fn is_odd(c: char) -> bool {
+/// Line breaks and unprintable characters: YAML has more of them than the emitter knows.
+fn is_special(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// A text as the emitter writes it or, where a reader would take it for something else, escaped.
+/// A text as the emitter writes it or, if a reader could misread it, escaped.
 fn emittable_text(text: &str) -> Yaml<'_> {
-    // What begins like a number is one to older readers (1_000, 2026-01-31), or a date.
+    // For older readers, a text that begins like a number (1_000, 2026-01-31) is a number or a date.
     let numeric = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
-    // And these are booleans to them.
+    // For older readers, these are booleans.
     let boolean = matches!(text, "y" | "Y" | "n" | "N");
-    if !numeric && !boolean && !text.contains(is_odd) {
+    if !numeric && !boolean && !text.contains(is_special) {
         return Yaml::Value(Scalar::String(text.into()));
     }
     let escape = |c: char| match c {
         '"' => "\\\"".to_owned(),
         '\\' => "\\\\".to_owned(),
         '\n' => "\\n".to_owned(),
-        c if is_odd(c) => format!("\\u{:04x}", u32::from(c)),
+        c if is_special(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.to_string(),
     };
     Yaml::Representation(text.chars().map(escape).collect::<String>().into(), ScalarStyle::DoubleQuoted, None)
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_json_like_document_is_refused_with_its_line() {
+    fn a_text_that_is_not_one_json_like_document_is_refused_with_its_line() {
         let deep = |levels: usize| format!("a:\n{}x", "- ".repeat(levels));
         assert!(read(&deep(DEPTH + WRAPPERS - 1)).is_ok());
         let (deep, deeper) = (deep(DEPTH + WRAPPERS), deep(60_000));
@@ -337,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn older_readers_are_not_fooled() {
+    fn older_readers_read_the_same() {
         let written = write(&json!({"y": "n", "on": "off", "date": "2026-01-31", "lines": "a\nb\n"})).unwrap();
         assert_eq!(written, "\"y\": \"n\"\n\"on\": \"off\"\ndate: \"2026-01-31\"\nlines: |\n  a\n  b\n");
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn a_written_value_reads_back_the_same() {
         let value = json!({
             "version": "3.0.3", "yes": "no", "null": "null", "empty": {"a": {}, "b": []}, "n": -1.5,
             "lines": "one\ntwo", "list": [[1], {"x": null}], "odd": "a: b # c", "quote": "\"'"
@@ -351,7 +349,7 @@ mod tests {
         assert_eq!(read(&write(&value).unwrap()).unwrap().value, value);
     }
 
-    /// Texts that a careless writer would turn into something else.
+    /// Texts that a careless writer would change.
     fn text() -> impl Strategy<Value = String> {
         let odd = [
             "",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{MemoryStore, PostgresStore, SqliteStore, Store, StoreError, Tables};
+use store::{MemoryStore, MissingTables, PostgresStore, SqliteStore, Store, StoreError};
 
 use crate::config::Backend;
 
@@ -18,7 +18,7 @@ impl Backend {
             Self::Memory => Arc::new(MemoryStore::default()),
             Self::Sqlite(dsn) => Arc::new(SqliteStore::open(dsn).await?),
             Self::Postgres { dsn, connections, timeouts } => {
-                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Made).await?)
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, MissingTables::Create).await?)
             }
         })
     }
@@ -29,7 +29,7 @@ impl Backend {
             Self::Memory => Arc::new(MemoryStore::default()),
             Self::Sqlite(dsn) => Arc::new(SqliteStore::open(&(**dsn).clone().for_reading()).await?),
             Self::Postgres { dsn, connections, timeouts } => {
-                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, Tables::Found).await?)
+                Arc::new(PostgresStore::open(dsn, *connections, *timeouts, MissingTables::Refuse).await?)
             }
         })
     }

@@ -18,7 +18,7 @@ const DEFAULT_SEED: &str = "data/seed.json";
 
 /// Serves every cluster of a fleet the inputs of its Flux ResourceSets.
 #[derive(Debug, Parser)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
+#[expect(clippy::doc_markdown, reason = "these texts are the help")]
 #[command(name = "flux-resourceset", version, max_term_width = 120)]
 #[command(after_help = "Example: AUTH_TOKEN=demo SEED_FILE=data/seed.json flux-resourceset")]
 struct Args {
@@ -110,7 +110,7 @@ struct Args {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-#[allow(clippy::doc_markdown, reason = "these texts are the help")]
+#[expect(clippy::doc_markdown, reason = "these texts are the help")]
 enum Subcommands {
     /// Print the OpenAPI document of this server with its resource types, in mode crud.
     Openapi,
@@ -271,7 +271,7 @@ pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigE
 impl Args {
     fn backend(&self) -> Result<Backend, ConfigError> {
         let url = &self.database_url;
-        let by_scheme = if PostgresDsn::is_meant(url) { "postgres" } else { "sqlite" };
+        let by_scheme = if PostgresDsn::has_scheme(url) { "postgres" } else { "sqlite" };
         match self.store_backend.as_deref().unwrap_or(by_scheme) {
             "memory" => Ok(Backend::Memory),
             "sqlite" => match url.parse() {

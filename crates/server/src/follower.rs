@@ -8,7 +8,7 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 
 use fleet::{Snapshot, SnapshotError, Writer};
 use model::{Change, Origin, Point, Registry, Revision};
-use store::{AppendError, Store, StoreError, Tail};
+use store::{AppendError, ChangeBatch, Store, StoreError};
 use tokio::{
     sync::Mutex,
     task::{block_in_place, spawn_blocking},
@@ -126,7 +126,7 @@ impl Follower {
             if is_done {
                 self.record_types(store, &serving).await;
                 tokio::select! {
-                    () = store.wake() => {}
+                    () = store.wait_for_append() => {}
                     () = self.log.refresh_requested() => {}
                 }
             }
@@ -187,9 +187,9 @@ impl Follower {
                 *limit = limit.saturating_mul(2).min(BATCH);
                 return block_in_place(|| self.apply(serving, &tail));
             }
-            Ok(Tail { head, .. }) => self.reload_or_diverge(store, serving, &here, head).await,
+            Ok(ChangeBatch { head, .. }) => self.reload_or_diverge(store, serving, &here, head).await,
             // So far behind that the changes since then are pruned.
-            Err(StoreError::Pruned { .. }) => match store.ends().await {
+            Err(StoreError::Pruned { .. }) => match store.bounds().await {
                 Ok(ends) => self.reload_or_diverge(store, serving, &here, ends.head).await,
                 Err(error) => self.store_unavailable(serving, &error),
             },
@@ -202,7 +202,7 @@ impl Follower {
     }
 
     /// Applies changes that continue the snapshot. Returns whether they are all that there are.
-    fn apply(&self, serving: &mut Serving, tail: &Tail) -> bool {
+    fn apply(&self, serving: &mut Serving, tail: &ChangeBatch) -> bool {
         let at_head = tail.changes.last().is_none_or(|last| last.revision == tail.head.revision);
         match serving.follow(&tail.changes, at_head, self.clock.now()) {
             Ok(()) if at_head => self.confirm_at_head(serving),
@@ -259,7 +259,7 @@ impl Follower {
 
     /// Loads the whole snapshot: clusters are parsed while the next ones are read.
     async fn load(&self, store: &dyn Store) -> Result<Snapshot, Fatal> {
-        let (to, pieces) = store::pieces();
+        let (to, pieces) = store::document_channel();
         let registry = self.registry.clone();
         let parsed = spawn_blocking(move || {
             let mut count = 0;
@@ -269,7 +269,7 @@ impl Follower {
             });
             Snapshot::load_chunks(registry, pieces)
         });
-        let point = store.read(to).await;
+        let point = store.read_documents(to).await;
         // If parsing failed, its error is the reason for which reading ended, too.
         let fleet = parsed.await.map_err(Fatal::other)??;
         Ok(fleet.at(point?))
@@ -285,7 +285,7 @@ impl Follower {
             match attempt().await {
                 // While a snapshot can be served, even a damaged store is tried again: an operator may restore it.
                 Err(Fatal::Store(error))
-                    if error.may_pass() || (matches!(error, StoreError::Corrupt(_)) && serving.can_serve()) =>
+                    if error.is_transient() || (matches!(error, StoreError::Corrupt(_)) && serving.can_serve()) =>
                 {
                     serving.store_unavailable(self.clock.now());
                     tracing::warn!(retry.seconds = pause.as_secs_f64(), "the fleet is not loaded: {error}");
@@ -300,7 +300,7 @@ impl Follower {
 
 /// Whether a change log may be followed by a server that serves a point: the point is in its past, or an operator has overruled it.
 async fn may_follow(store: &dyn Store, here: &Point) -> Result<bool, StoreError> {
-    Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.overrules(&here.digest).await?)
+    Ok(store.digest_at(here.revision).await? == Some(here.digest) || store.is_overruled(&here.digest).await?)
 }
 
 impl From<SeedingError> for Fatal {

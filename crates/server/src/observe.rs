@@ -82,7 +82,7 @@ pub(crate) struct RequestIds {
 }
 
 impl RequestIds {
-    #[allow(clippy::disallowed_methods, reason = "request ids are drawn here and nowhere else")]
+    #[expect(clippy::disallowed_methods, reason = "request ids are drawn here and nowhere else")]
     pub(crate) fn new() -> Self {
         let [.., a, b, c, d] = uuid::Uuid::now_v7().into_bytes();
         Self { seed: [a, b, c, d], next: AtomicU64::new(0) }

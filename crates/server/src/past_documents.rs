@@ -13,7 +13,7 @@ use std::{
 
 use model::{Epoch, Kind, Point, ResourceType, Revision, StoreId};
 use prometheus::IntCounterVec;
-use store::{Kinds, Picture, Store, StoreError};
+use store::{KindFilter, Store, StoreError, StoredFleet};
 use tokio::sync::OnceCell;
 
 /// How many sets of documents are cached, and how many bytes of bodies they have in total.
@@ -33,7 +33,7 @@ pub(crate) struct PastDocuments {
 struct CachedSet {
     key: Key,
     since: Duration,
-    documents: Arc<OnceCell<Arc<Picture>>>,
+    documents: Arc<OnceCell<Arc<StoredFleet>>>,
 }
 
 /// The key of a set. In one epoch of one store, a revision is one change.
@@ -42,7 +42,7 @@ struct Key {
     store: StoreId,
     epoch: Epoch,
     revision: Revision,
-    kinds: Kinds,
+    kinds: KindFilter,
 }
 
 impl PastDocuments {
@@ -57,8 +57,8 @@ impl PastDocuments {
         now: (&Point, Duration),
         revision: Revision,
         ty: &ResourceType,
-    ) -> Result<Arc<Picture>, StoreError> {
-        self.load(store, now, revision, Kinds::Only(ty.kind.clone()), ty.kind.as_str()).await
+    ) -> Result<Arc<StoredFleet>, StoreError> {
+        self.load(store, now, revision, KindFilter::Only(ty.kind.clone()), ty.kind.as_str()).await
     }
 
     /// The same for all documents but clusters.
@@ -67,8 +67,8 @@ impl PastDocuments {
         store: &dyn Store,
         now: (&Point, Duration),
         revision: Revision,
-    ) -> Result<Arc<Picture>, StoreError> {
-        self.load(store, now, revision, Kinds::Except(Kind::from(ResourceType::CLUSTER)), "definitions").await
+    ) -> Result<Arc<StoredFleet>, StoreError> {
+        self.load(store, now, revision, KindFilter::Except(Kind::from(ResourceType::CLUSTER)), "definitions").await
     }
 
     async fn load(
@@ -76,15 +76,15 @@ impl PastDocuments {
         store: &dyn Store,
         (point, uptime): (&Point, Duration),
         revision: Revision,
-        kinds: Kinds,
+        kinds: KindFilter,
         label: &str,
-    ) -> Result<Arc<Picture>, StoreError> {
+    ) -> Result<Arc<StoredFleet>, StoreError> {
         let key = Key { store: point.store, epoch: point.epoch, revision, kinds: kinds.clone() };
         let documents = self.slot(key, uptime);
         let load = async || {
-            let picture = store.documents_at(revision, kinds).await?;
+            let stored = store.documents_at(revision, kinds).await?;
             self.loads.with_label_values(&[label]).inc();
-            Ok::<_, StoreError>(Arc::new(picture))
+            Ok::<_, StoreError>(Arc::new(stored))
         };
         let loaded = documents.get_or_try_init(load).await?.clone();
         self.evict();
@@ -92,7 +92,7 @@ impl PastDocuments {
     }
 
     /// The cell of a set, which is filled or will be.
-    fn slot(&self, key: Key, uptime: Duration) -> Arc<OnceCell<Arc<Picture>>> {
+    fn slot(&self, key: Key, uptime: Duration) -> Arc<OnceCell<Arc<StoredFleet>>> {
         let mut cached = self.cached();
         cached.retain(|it| uptime.saturating_sub(it.since) < MAX_AGE);
         let found = cached.iter().position(|it| it.key == key).and_then(|at| cached.remove(at));
@@ -106,7 +106,7 @@ impl PastDocuments {
     fn evict(&self) {
         let (mut count, mut bytes) = (0, 0);
         self.cached().retain(|it| {
-            let size = |picture: &Arc<Picture>| picture.documents.iter().map(|it| it.body.kept_len()).sum();
+            let size = |stored: &Arc<StoredFleet>| stored.documents.iter().map(|it| it.body.stored_len()).sum();
             count += 1;
             bytes += it.documents.get().map_or(0, size);
             count <= MAX_SETS && bytes <= MAX_BYTES
@@ -128,7 +128,8 @@ mod tests {
 
     /// Caches documents of a revision with so many bytes in total.
     fn cache(past: &PastDocuments, revision: u64, bytes: usize) {
-        let key = Key { store: StoreId::default(), epoch: Epoch(0), revision: Revision(revision), kinds: Kinds::All };
+        let key =
+            Key { store: StoreId::default(), epoch: Epoch(0), revision: Revision(revision), kinds: KindFilter::All };
         let document = Document {
             kind: Kind::from("namespace"),
             id: Id::parse("a").unwrap(),
@@ -136,8 +137,8 @@ mod tests {
             state: State::Live,
             body: Body::plain(&"x".repeat(bytes)),
         };
-        let picture = Picture { documents: vec![document], point: Point::default() };
-        past.slot(key, Duration::ZERO).set(Arc::new(picture)).unwrap();
+        let stored = StoredFleet { documents: vec![document], point: Point::default() };
+        past.slot(key, Duration::ZERO).set(Arc::new(stored)).unwrap();
         past.evict();
     }
 

@@ -96,7 +96,6 @@ impl ConcurrencyLimit {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use axum::{http::header::RETRY_AFTER, response::IntoResponse as _};
 

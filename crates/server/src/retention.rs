@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use model::Revision;
-use store::{Ends, EntryQuery, Store, StoreError};
+use store::{ChangeLogQuery, LogBounds, Store, StoreError};
 
 use crate::{ChangeLog, Clock, Status, StoreStatus};
 
@@ -43,7 +43,9 @@ const STEP: u64 = 1_000;
 
 /// When the newest change from before the server's start was made; the time of the start, if there was none.
 async fn newest_change(store: &dyn Store, started: Timestamp) -> Result<Timestamp, StoreError> {
-    let newest = store.entries(&EntryQuery { until: Some(started), limit: 1, ..EntryQuery::default() }).await?;
+    let newest = store
+        .change_log_entries(&ChangeLogQuery { until: Some(started), limit: 1, ..ChangeLogQuery::default() })
+        .await?;
     Ok(newest.first().map_or(started, |entry| entry.change.at))
 }
 
@@ -69,9 +71,9 @@ async fn prune_old_changes(
     let now = clock.now();
     let time = certain_time(now, newest, clock.uptime());
     let (Ok(since), Ok(since_by_clock)) = (time.checked_sub(keep), now.checked_sub(keep)) else { return Ok(()) };
-    let Ends { horizon, head } = store.ends().await?;
-    let first = store.first_since(since).await?.unwrap_or(head.revision);
-    if is_first && store.first_since(since_by_clock).await?.unwrap_or(head.revision) > first {
+    let LogBounds { horizon, head } = store.bounds().await?;
+    let first = store.first_revision_since(since).await?.unwrap_or(head.revision);
+    if is_first && store.first_revision_since(since_by_clock).await?.unwrap_or(head.revision) > first {
         tracing::warn!(
             clock = %now, newest = %newest,
             "changes that are older than HISTORY_RETENTION by the clock are kept: the newest change is from long before this \
@@ -85,7 +87,7 @@ async fn prune_old_changes(
         match store.prune(Revision(next)).await {
             Ok(_) => at = next,
             // The step may have been too large for a statement timeout.
-            Err(error) if step > 1 && error.may_pass() => step /= 10,
+            Err(error) if step > 1 && error.is_transient() => step /= 10,
             Err(error) => return Err(error),
         }
     }

@@ -32,7 +32,7 @@ pub(crate) async fn seed_if_empty(
     file: &Path,
     clock: &dyn Clock,
 ) -> Result<(), SeedingError> {
-    let head = store.ends().await?.head;
+    let head = store.bounds().await?.head;
     if head.revision > Revision::ZERO {
         tracing::debug!(revision = head.revision.0, "the change log has changes, so SEED_FILE is not read");
         return Ok(());

@@ -18,7 +18,7 @@ use fleet::Snapshot;
 use jiff::{SignedDuration, Timestamp};
 use model::{Change, Registry};
 use store::{
-    Picture,
+    StoredFleet,
     archive::{self, Archive},
 };
 
@@ -242,8 +242,8 @@ fn write(path: &Path, fleet: &Snapshot, now: Timestamp) -> io::Result<OpenFile> 
 fn write_new(new: &Path, fleet: &Snapshot) -> io::Result<File> {
     let file = options().create(true).truncate(true).write(true).open(new)?;
     let mut to = BufWriter::new(&file);
-    let picture = Picture { point: *fleet.point(), documents: fleet.all_documents().cloned().collect() };
-    archive::write_picture(&mut to, &picture, *fleet.point())?;
+    let picture = StoredFleet { point: *fleet.point(), documents: fleet.all_documents().cloned().collect() };
+    archive::write_fleet(&mut to, &picture, *fleet.point())?;
     to.flush()?;
     drop(to);
     file.sync_all()?;

@@ -188,7 +188,7 @@ async fn confirm_current(
         turn => turn,
     };
     app.ensure_healthy()?;
-    let ends = app.log.store()?.ends().await.map_err(|error| Failure::store_unavailable().because(error))?;
+    let ends = app.log.store()?.bounds().await.map_err(|error| Failure::store_unavailable().because(error))?;
     reach(app, ends.head.revision).await?;
     drop(turn);
     Ok(ends.head.revision == revision)
@@ -269,7 +269,7 @@ impl From<Objections> for Failure {
 pub(crate) fn protected(refused: RefusedRemovals) -> Failure {
     let of_cluster = |ProtectedCluster { id, removed }: ProtectedCluster| {
         let kind = Kind::from(ResourceType::CLUSTER);
-        FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).of(&kind, &id)
+        FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).in_document(&kind, &id)
     };
     let errors = refused.clusters.into_iter().map(of_cluster).collect();
     Failure::new(StatusCode::CONFLICT, "protected", refused.detail).with_errors(errors)

@@ -1,7 +1,7 @@
-//! A log in a file: what a backup is, and what a replica keeps on its disk.
+//! A change log in a file: the format of backups, and of the snapshot file of a replica.
 //!
-//! Lines of JSON: a heading, the documents of a picture, a digest of all that, and the changes after the picture, each
-//! with the digest that chains it to the one before. A file that is cut short, or changed anywhere, does not read.
+//! Lines of JSON: a header, the documents at a revision, a digest of all that, and the changes after that revision, each
+//! with the digest that chains it to the one before. A file that is cut short, or changed anywhere, is refused.
 
 use std::io::{self, BufRead, Write};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Ends, Picture, RestoreError, Store, StoreError};
+use crate::{LogBounds, RestoreError, Store, StoreError, StoredFleet};
 
 const FORMAT: &str = "flux-resourceset log";
 const VERSION: u32 = 1;
@@ -20,25 +20,26 @@ const VERSION: u32 = 1;
 const BATCH: u32 = 1_000;
 
 #[derive(Serialize, Deserialize)]
-struct Heading {
+struct Header {
     format: String,
     version: u32,
-    /// Where the picture was taken.
-    picture: Point,
+    /// The point of the documents.
+    #[serde(rename = "picture")]
+    base: Point,
     documents: usize,
-    /// How far the changes go at least.
+    /// The file has the changes up to this point, and perhaps more.
     head: Point,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Seal {
-    /// Of everything above.
+struct DigestLine {
+    /// The digest of all lines above.
     sha256: Digest,
 }
 
 /// A document, or a write.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct DocumentLine {
     kind: Kind,
     id: Id,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,11 +63,11 @@ struct ChangeLine {
     reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    writes: Vec<Line>,
+    writes: Vec<DocumentLine>,
 }
 
-impl Line {
-    fn of(kind: &Kind, id: &Id, revision: Option<Revision>, op: &Op) -> io::Result<Self> {
+impl DocumentLine {
+    fn new(kind: &Kind, id: &Id, revision: Option<Revision>, op: &Op) -> io::Result<Self> {
         let body = op.body().map(|body| RawValue::from_string(body.text().into_owned())).transpose()?;
         Ok(Self { kind: kind.clone(), id: id.clone(), revision, op: op.name().to_owned(), body })
     }
@@ -87,27 +88,30 @@ impl Line {
     }
 }
 
-/// Writes the beginning of a file: a picture, and how far the changes go that come after it.
-pub fn write_picture(to: &mut impl Write, picture: &Picture, head: Point) -> io::Result<()> {
+/// Writes the beginning of a file: the documents at a revision, and the point up to which changes will follow.
+pub fn write_fleet(to: &mut impl Write, fleet: &StoredFleet, head: Point) -> io::Result<()> {
     let mut to = Hashing { to, hasher: Sha256::new() };
-    let heading = Heading {
+    let header = Header {
         format: FORMAT.to_owned(),
         version: VERSION,
-        picture: picture.point,
-        documents: picture.documents.len(),
+        base: fleet.point,
+        documents: fleet.documents.len(),
         head,
     };
-    write_line(&mut to, &heading)?;
-    for document in &picture.documents {
-        write_line(&mut to, &Line::of(&document.kind, &document.id, Some(document.revision), &document.op())?)?;
+    write_line(&mut to, &header)?;
+    for document in &fleet.documents {
+        write_line(
+            &mut to,
+            &DocumentLine::new(&document.kind, &document.id, Some(document.revision), &document.op())?,
+        )?;
     }
     let Hashing { to, hasher } = to;
-    write_line(to, &Seal { sha256: digest(hasher) })
+    write_line(to, &DigestLine { sha256: digest(hasher) })
 }
 
 /// Writes a change; they come in order.
 pub fn write_change(to: &mut impl Write, change: &Change) -> io::Result<()> {
-    let writes = change.writes.iter().map(|write| Line::of(&write.kind, &write.id, None, &write.op));
+    let writes = change.writes.iter().map(|write| DocumentLine::new(&write.kind, &write.id, None, &write.op));
     let line = ChangeLine {
         revision: change.revision,
         epoch: change.epoch,
@@ -134,31 +138,31 @@ pub enum BackupError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is nothing to keep.
+    /// There is nothing to back up.
     #[error("the log has no change yet: is this the right store?")]
     Empty,
     /// Another log has taken the place of the one that was being read.
-    #[error("the log was replaced meanwhile; try again")]
+    #[error("the log was replaced during the backup; try again")]
     Replaced,
     /// The file failed.
     #[error("the backup cannot be written: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Writes the whole log of a store as it is now, and tells how far it has come: changes done, and of how many.
+/// Writes the whole log of a store as it is now, and reports its progress: changes done, and all changes.
 pub async fn back_up(
     store: &dyn Store,
     to: &mut (impl Write + Send),
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Point, BackupError> {
-    let Ends { horizon, head } = store.ends().await?;
+    let LogBounds { horizon, head } = store.bounds().await?;
     if head.revision == Revision::ZERO {
         return Err(BackupError::Empty);
     }
-    // A log only grows, so what is read piece by piece up to a head is what was there at once; unless it is replaced.
-    let picture = store.load_at(horizon.revision).await?;
-    write_picture(to, &picture, head)?;
-    let mut at = picture.point;
+    // A log only grows, so what is read in chunks up to a head is one consistent state, unless the log is replaced.
+    let fleet = store.load_at(horizon.revision).await?;
+    write_fleet(to, &fleet, head)?;
+    let mut at = fleet.point;
     let all = head.revision.0.saturating_sub(at.revision.0);
     while at != head {
         let left = u32::try_from(head.revision.0.saturating_sub(at.revision.0)).unwrap_or(u32::MAX);
@@ -170,13 +174,13 @@ pub async fn back_up(
             write_change(to, change)?;
             at = at.after(change);
         }
-        progress(at.revision.0 - picture.point.revision.0, all);
+        progress(at.revision.0 - fleet.point.revision.0, all);
     }
     to.flush()?;
     Ok(head)
 }
 
-/// A file that is being read: after its picture, the changes, one by one.
+/// A file that is being read: an iterator over the changes after its documents.
 pub struct Archive<R> {
     from: R,
     at: Point,
@@ -185,34 +189,37 @@ pub struct Archive<R> {
 }
 
 impl<R: BufRead> Archive<R> {
-    /// Reads the picture.
-    pub fn open(from: R) -> Result<(Picture, Self), RestoreError> {
+    /// Reads the documents.
+    pub fn open(from: R) -> Result<(StoredFleet, Self), RestoreError> {
         let mut from = Hashing { to: from, hasher: Sha256::new() };
-        let heading = match from.line()? {
-            Some(line) => parse::<Heading>(&line),
+        let header = match from.line()? {
+            Some(line) => parse::<Header>(&line),
             None => return Err(bad("it is empty")),
         };
-        let heading = heading.ok().filter(|heading| heading.format == FORMAT).ok_or_else(|| bad("it is no log"))?;
-        if heading.version != VERSION {
-            return Err(bad(format!("it is of version {}, and this program reads {VERSION}", heading.version)));
+        let header = header
+            .ok()
+            .filter(|header| header.format == FORMAT)
+            .ok_or_else(|| bad("it is not a backup of a change log"))?;
+        if header.version != VERSION {
+            return Err(bad(format!("it is of version {}, and this program reads {VERSION}", header.version)));
         }
         let mut documents = Vec::new();
-        for _ in 0..heading.documents {
+        for _ in 0..header.documents {
             let line = from.line()?.ok_or_else(cut_short)?;
-            documents.push(parse::<Line>(&line)?.document().map_err(bad)?);
+            documents.push(parse::<DocumentLine>(&line)?.document().map_err(bad)?);
         }
         let Hashing { to: mut from, hasher } = from;
-        let seal = parse::<Seal>(&read_line(&mut from)?.ok_or_else(cut_short)?)?;
+        let seal = parse::<DigestLine>(&read_line(&mut from)?.ok_or_else(cut_short)?)?;
         if seal.sha256 != digest(hasher) {
             return Err(bad("it is damaged: its digest does not agree with its documents"));
         }
-        let archive = Self { from, at: heading.picture, head: heading.head, ended: false };
-        Ok((Picture { point: heading.picture, documents }, archive))
+        let archive = Self { from, at: header.base, head: header.head, ended: false };
+        Ok((StoredFleet { point: header.base, documents }, archive))
     }
 
     fn read(&mut self) -> Result<Option<Change>, RestoreError> {
         let line = match read_line(&mut self.from) {
-            // Of a file that is being written to, the last change may not be whole: it never was.
+            // A last line that is not complete was never acknowledged: the writer stopped while it wrote the change.
             Err(ReadError::Unfinished) => None,
             line => line?,
         };
@@ -231,7 +238,7 @@ impl<R: BufRead> Archive<R> {
             actor: line.actor,
             reason: line.reason,
             request_id: line.request_id,
-            writes: line.writes.into_iter().map(Line::write).collect::<Result<_, _>>().map_err(bad)?,
+            writes: line.writes.into_iter().map(DocumentLine::write).collect::<Result<_, _>>().map_err(bad)?,
         };
         let follows = change.revision == self.at.revision.next() && change.parent == self.at.digest;
         let at = change.revision;
@@ -256,7 +263,7 @@ impl<R: BufRead> Iterator for Archive<R> {
     }
 }
 
-/// Passes bytes on and remembers them.
+/// Passes bytes on and computes their digest.
 struct Hashing<T> {
     to: T,
     hasher: Sha256,
@@ -285,7 +292,7 @@ impl<T: BufRead> Hashing<T> {
 }
 
 enum ReadError {
-    /// A line without an end.
+    /// A line without a line break.
     Unfinished,
     Io(io::Error),
 }
@@ -299,7 +306,7 @@ impl From<ReadError> for RestoreError {
     }
 }
 
-/// The next line, with its end.
+/// The next line, with its line break.
 fn read_line(from: &mut impl BufRead) -> Result<Option<String>, ReadError> {
     let mut line = Vec::new();
     match from.read_until(b'\n', &mut line) {

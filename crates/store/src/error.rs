@@ -1,31 +1,31 @@
-//! What can go wrong with a store, told apart by what the caller should do.
+//! What can go wrong with a store, by what the caller should do.
 
 use model::{Point, Revision};
 
 /// A log that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Out of reach for now: keep the picture, try again.
+    /// Out of reach for now: keep the served snapshot and retry.
     #[error("the store cannot be used at the moment: {0}")]
     Unavailable(String),
     /// Damaged: nothing read from it can be trusted.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
-    /// Asked for a past that the retention has let go.
+    /// The requested revision is older than what retention keeps.
     #[error("the log keeps only what came after revision {horizon}")]
     Pruned {
-        /// The oldest revision of which everything is known.
+        /// The oldest revision that can still be read.
         horizon: Revision,
     },
-    /// Kept by something else, or by a newer version of this program: do not touch it.
+    /// Belongs to another program, or to a newer version of this one: do not write to it.
     #[error("the store is not ours to use: {0}")]
     Foreign(String),
 }
 
 impl StoreError {
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 }
@@ -39,12 +39,12 @@ pub enum AppendError {
         /// The head of the log.
         head: Point,
     },
-    /// The store failed. Whether the change is in the log is for the next read to say.
+    /// The store failed. The change may or may not be in the log: read the log again.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A log that was not put back.
+/// A log that was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The store has a log already.
@@ -53,10 +53,10 @@ pub enum RestoreError {
         /// Its head.
         head: Point,
     },
-    /// What should be put back cannot be used.
+    /// The archive cannot be used.
     #[error("{0}")]
     Archive(String),
-    /// The store failed; it is what it was.
+    /// The store failed; its content is unchanged.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

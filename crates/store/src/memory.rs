@@ -1,4 +1,4 @@
-//! A log that lives as long as the process, for tests and tries.
+//! A change log that lives as long as the process, for tests and experiments.
 
 use std::{
     collections::BTreeMap,
@@ -10,43 +10,43 @@ use jiff::Timestamp;
 use model::{Change, Digest, Document, Id, Kind, Op, Point, ResourceType, Revision};
 
 use crate::{
-    AppendError, Changes, Ends, Entry, EntryQuery, Kinds, LISTED, PATIENCE, Picture, Pieces, RestoreError, Store,
-    StoreError, Tail, WriteAndBefore, pieces::aside,
+    AppendError, ChangeBatch, ChangeLogEntry, ChangeLogQuery, DocumentSender, KindFilter, LISTED_WRITES, LogBounds,
+    RestoreChanges, RestoreError, Store, StoreError, StoredFleet, WAKE_INTERVAL, WriteAndBefore, chunks::run_blocking,
 };
 
-/// The log in memory.
+/// The change log in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    log: Mutex<Log>,
+    log: Mutex<MemoryLog>,
 }
 
 type Documents = BTreeMap<(Kind, Id), Document>;
 
 #[derive(Debug)]
-struct Log {
-    /// The last change that was pruned, and the picture at it.
+struct MemoryLog {
+    /// The last change that was pruned, and the documents at it.
     horizon: Point,
     base: Documents,
-    /// The digests of what is forgotten, and what it overruled.
+    /// The digests of the pruned changes, and what those changes overruled.
     past: BTreeMap<Revision, Digest>,
-    words: Vec<Digest>,
-    /// What came after the horizon.
+    past_overruled: Vec<Digest>,
+    /// The changes after the horizon.
     changes: Vec<Change>,
 }
 
-impl Default for Log {
+impl Default for MemoryLog {
     fn default() -> Self {
         Self {
-            horizon: Point::beginning(crate::name()),
+            horizon: Point::beginning(crate::new_store_id()),
             base: Documents::new(),
             past: BTreeMap::new(),
-            words: Vec::new(),
+            past_overruled: Vec::new(),
             changes: Vec::new(),
         }
     }
 }
 
-impl Log {
+impl MemoryLog {
     fn head(&self) -> Point {
         self.changes.last().map_or(self.horizon, |change| self.horizon.after(change))
     }
@@ -98,34 +98,34 @@ impl Log {
         Ok(base.map(|document| (document.revision, document.op())))
     }
 
-    fn picture(&self, revision: Revision) -> Result<Picture, StoreError> {
-        Ok(Picture { point: self.point(revision)?, documents: self.documents(revision)?.into_values().collect() })
+    fn fleet(&self, revision: Revision) -> Result<StoredFleet, StoreError> {
+        Ok(StoredFleet { point: self.point(revision)?, documents: self.documents(revision)?.into_values().collect() })
     }
 }
 
 impl MemoryStore {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        // Nothing panics between two states of the log.
+    fn log(&self) -> MutexGuard<'_, MemoryLog> {
+        // No code panics while the log is half changed.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn read(&self, to: Pieces) -> Result<Point, StoreError> {
-        let Picture { point, documents } = {
+    async fn read_documents(&self, to: DocumentSender) -> Result<Point, StoreError> {
+        let StoredFleet { point, documents } = {
             let log = self.log();
-            log.picture(log.head().revision)?
+            log.fleet(log.head().revision)?
         };
         let (clusters, others): (Vec<_>, Vec<_>) =
             documents.into_iter().partition(|document| document.kind.as_str() == ResourceType::CLUSTER);
-        aside(|| to.hand_over(others.into_iter().chain(clusters).map(Ok)))?;
+        run_blocking(|| to.send_all(others.into_iter().chain(clusters).map(Ok)))?;
         Ok(point)
     }
 
-    async fn ends(&self) -> Result<Ends, StoreError> {
+    async fn bounds(&self) -> Result<LogBounds, StoreError> {
         let log = self.log();
-        Ok(Ends { horizon: log.horizon, head: log.head() })
+        Ok(LogBounds { horizon: log.horizon, head: log.head() })
     }
 
     async fn append_all(&self, changes: &[Change]) -> Result<(), AppendError> {
@@ -143,22 +143,22 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn changes_after(&self, revision: Revision, limit: u32) -> Result<Tail, StoreError> {
+    async fn changes_after(&self, revision: Revision, limit: u32) -> Result<ChangeBatch, StoreError> {
         let log = self.log();
         if log.head().revision <= revision {
-            return Ok(Tail { head: log.head(), changes: Vec::new() });
+            return Ok(ChangeBatch { head: log.head(), changes: Vec::new() });
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(Tail { head: log.head(), changes: log.after(revision)?.iter().take(limit).cloned().collect() })
+        Ok(ChangeBatch { head: log.head(), changes: log.after(revision)?.iter().take(limit).cloned().collect() })
     }
 
-    async fn documents_at(&self, revision: Revision, kinds: Kinds) -> Result<Picture, StoreError> {
-        let Picture { point, mut documents } = self.log().picture(revision)?;
-        documents.retain(|document| kinds.contain(&document.kind));
-        Ok(Picture { point, documents })
+    async fn documents_at(&self, revision: Revision, kinds: KindFilter) -> Result<StoredFleet, StoreError> {
+        let StoredFleet { point, mut documents } = self.log().fleet(revision)?;
+        documents.retain(|document| kinds.matches(&document.kind));
+        Ok(StoredFleet { point, documents })
     }
 
-    async fn writes_of(
+    async fn writes_of_change(
         &self,
         revision: Revision,
         from: usize,
@@ -185,9 +185,9 @@ impl Store for MemoryStore {
         self.log().document(kind, id, revision)
     }
 
-    async fn entries(&self, query: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
+    async fn change_log_entries(&self, query: &ChangeLogQuery) -> Result<Vec<ChangeLogEntry>, StoreError> {
         let log = self.log();
-        let asked = |change: &&Change| {
+        let selected = |change: &&Change| {
             let wrote = |write: &model::Write| {
                 query.kind.as_ref().is_none_or(|kind| write.kind == *kind)
                     && query.id.as_ref().is_none_or(|id| write.id == *id)
@@ -200,7 +200,7 @@ impl Store for MemoryStore {
                 && ((query.kind.is_none() && query.id.is_none()) || change.writes.iter().any(wrote))
         };
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        Ok(log.changes.iter().rev().filter(asked).take(limit).map(entry).collect())
+        Ok(log.changes.iter().rev().filter(selected).take(limit).map(entry).collect())
     }
 
     async fn digest_at(&self, revision: Revision) -> Result<Option<Digest>, StoreError> {
@@ -209,13 +209,13 @@ impl Store for MemoryStore {
         Ok(known.or_else(|| log.past.get(&revision).copied()))
     }
 
-    async fn overrules(&self, point: &Digest) -> Result<bool, StoreError> {
+    async fn is_overruled(&self, digest: &Digest) -> Result<bool, StoreError> {
         let log = self.log();
-        let words = log.changes.iter().filter_map(|change| change.overrules).chain(log.words.iter().copied());
-        Ok(words.into_iter().any(|overruled| overruled == *point))
+        let retained = log.changes.iter().filter_map(|change| change.overrules);
+        Ok(retained.chain(log.past_overruled.iter().copied()).any(|overruled| overruled == *digest))
     }
 
-    async fn first_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+    async fn first_revision_since(&self, time: Timestamp) -> Result<Option<Revision>, StoreError> {
         Ok(self.log().changes.iter().find(|change| change.at >= time).map(|change| change.revision))
     }
 
@@ -226,27 +226,31 @@ impl Store for MemoryStore {
             return Ok(None);
         }
         let base = log.documents(horizon)?;
-        let kept = log.after(horizon)?.to_vec();
+        let changes = log.after(horizon)?.to_vec();
         let mut past = log.past.clone();
         past.extend(log.until(horizon)?.iter().map(|change| (change.revision, change.digest)));
-        let mut words = log.words.clone();
-        words.extend(log.until(horizon)?.iter().filter_map(|change| change.overrules));
-        *log = Log { horizon: log.point(horizon)?, base, past, words, changes: kept };
+        let mut past_overruled = log.past_overruled.clone();
+        past_overruled.extend(log.until(horizon)?.iter().filter_map(|change| change.overrules));
+        *log = MemoryLog { horizon: log.point(horizon)?, base, past, past_overruled, changes };
         Ok(Some(horizon))
     }
 
-    async fn restore(&self, base: Picture, changes: &mut Changes<'_>, replace: bool) -> Result<Point, RestoreError> {
+    async fn restore(
+        &self,
+        base: StoredFleet,
+        changes: &mut RestoreChanges<'_>,
+        replace: bool,
+    ) -> Result<Point, RestoreError> {
         let mut log = self.log();
         if log.head().revision > Revision::ZERO && !replace {
             return Err(RestoreError::NotEmpty { head: log.head() });
         }
         let documents = base.documents.into_iter().map(|it| ((it.kind.clone(), it.id.clone()), it)).collect();
-        let mut restored =
-            Log { horizon: base.point, base: documents, past: BTreeMap::new(), words: Vec::new(), changes: Vec::new() };
+        let mut restored = MemoryLog { horizon: base.point, base: documents, ..MemoryLog::default() };
         for change in changes {
             let (change, head) = (change?, restored.head());
             if (change.revision, change.parent) != (head.revision.next(), head.digest) {
-                return Err(RestoreError::Archive(format!("change {} does not follow on {head}", change.revision)));
+                return Err(RestoreError::Archive(format!("change {} does not follow {head}", change.revision)));
             }
             restored.changes.push(change);
         }
@@ -254,14 +258,14 @@ impl Store for MemoryStore {
         Ok(log.head())
     }
 
-    async fn wake(&self) {
-        // Nobody else can write.
-        tokio::time::sleep(PATIENCE).await;
+    async fn wait_for_append(&self) {
+        // No other process can write.
+        tokio::time::sleep(WAKE_INTERVAL).await;
     }
 }
 
-fn entry(change: &Change) -> Entry {
+fn entry(change: &Change) -> ChangeLogEntry {
     let writes = change.writes.iter().map(|write| (write.kind.clone(), write.id.clone(), write.op.name().to_owned()));
-    let writes = writes.take(LISTED).collect();
-    Entry { writes, total: change.writes.len(), change: Change { writes: Vec::new(), ..change.clone() } }
+    let writes = writes.take(LISTED_WRITES).collect();
+    ChangeLogEntry { writes, total: change.writes.len(), change: Change { writes: Vec::new(), ..change.clone() } }
 }

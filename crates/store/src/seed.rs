@@ -1,8 +1,8 @@
 //! The seed file: the documents with which a log begins.
 //!
-//! One object with a list of documents for each type, named as people name it (`clusters`, `platform_components`).
-//! A document's id may stand under `id` or `_id`; a cluster without one is named by its `cluster_name`. Every rule of
-//! the types holds, and all broken ones are told at once.
+//! One object with a list of documents for each type, under the type's plural name (`clusters`, `platform_components`).
+//! A document has its id in `id` or `_id`; a cluster without one gets its `cluster_name`. Every rule of the types is
+//! checked, and all violations are reported at once.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
@@ -21,7 +21,7 @@ pub enum SeedError {
     /// The text is not JSON (or YAML).
     #[error("{0}")]
     Syntax(String),
-    /// Documents break rules, one a line.
+    /// Documents that break rules.
     #[error("{0}")]
     Invalid(String),
 }
@@ -35,7 +35,7 @@ pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
         seed.read_value(read.map_err(|error| SeedError::Syntax(format!("line {}: {error}", error.line)))?.value)
     } else {
         // The parsed documents of a large fleet would take far more memory than its snapshot.
-        read_lists(text.as_bytes(), |event| seed.take(event)).map_err(|error| SeedError::Syntax(error.to_string()))?
+        read_lists(text.as_bytes(), |event| seed.handle(event)).map_err(|error| SeedError::Syntax(error.to_string()))?
     };
     if !is_object {
         return Err(SeedError::Syntax("a seed is an object with a list for each type".to_owned()));
@@ -43,34 +43,34 @@ pub fn read(path: &Path, registry: &Registry) -> Result<Vec<Write>, SeedError> {
     if seed.errors.is_empty() { Ok(seed.writes) } else { Err(SeedError::Invalid(seed.errors)) }
 }
 
-/// Bytes of broken rules that are told: a log line that somebody reads.
-const TOLD: usize = 16 * 1024;
+/// The most bytes of errors that are reported, since they become one line of the server's log.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-fn tell(errors: &mut String, place: &str, what: impl std::fmt::Display) {
-    if errors.len() > TOLD {
+fn report(errors: &mut String, subject: &str, what: impl std::fmt::Display) {
+    if errors.len() > MAX_ERROR_BYTES {
         if !errors.ends_with('…') {
             errors.push_str("; …");
         }
         return;
     }
-    let gap = if errors.is_empty() { "" } else { "; " };
+    let separator = if errors.is_empty() { "" } else { "; " };
     // Writing to a string cannot fail.
-    let _ = write!(errors, "{gap}{}: {what}", Excerpt(place));
+    let _ = write!(errors, "{separator}{}: {what}", Excerpt(subject));
 }
 
 /// A seed that is being read.
 struct Seed<'a> {
     registry: &'a Registry,
-    /// The list that is being read, if there is a type for it.
-    list: Option<List<'a>>,
+    /// The list that is being read, if it belongs to a type.
+    list: Option<SeedList<'a>>,
     writes: Vec<Write>,
     errors: String,
 }
 
 /// The documents of a type.
-struct List<'a> {
+struct SeedList<'a> {
     ty: &'a ResourceType,
-    /// The seed's name for it.
+    /// Its name in the seed.
     name: String,
     /// How many documents of it have been read.
     length: usize,
@@ -78,73 +78,73 @@ struct List<'a> {
 }
 
 impl Seed<'_> {
-    /// Takes a seed that is parsed already; returns whether it is an object.
+    /// Handles a seed that is parsed already; returns whether it is an object.
     fn read_value(&mut self, value: Value) -> bool {
         let Value::Object(lists) = value else { return false };
         for (name, list) in lists {
-            self.take(ListEvent::Member(&name));
+            self.handle(ListEvent::Member(&name));
             match list {
                 Value::Array(documents) => {
                     for document in documents {
-                        self.take(ListEvent::Item(document));
+                        self.handle(ListEvent::Item(document));
                     }
                 }
-                _ => self.take(ListEvent::NotAList),
+                _ => self.handle(ListEvent::NotAList),
             }
         }
         true
     }
 
-    fn take(&mut self, event: ListEvent<'_>) {
+    fn handle(&mut self, event: ListEvent<'_>) {
         let Self { registry, list, writes, errors } = self;
         match (event, list) {
             (ListEvent::Member(name), list) => {
-                let of_type = |ty| List { ty, name: name.to_owned(), length: 0, ids: BTreeSet::new() };
-                *list = registry.by_name(name).map(of_type);
+                let start_list = |ty| SeedList { ty, name: name.to_owned(), length: 0, ids: BTreeSet::new() };
+                *list = registry.by_name(name).map(start_list);
                 if list.is_none() {
                     let known: Vec<_> = registry.types().map(|ty| ty.plural.as_str()).collect();
-                    tell(errors, name, format!("no such type; known are {}", known.join(", ")));
+                    report(errors, name, format!("there is no such type; the types are {}", known.join(", ")));
                 }
             }
             (ListEvent::Item(document), Some(list)) => writes.extend(list.read(document, errors)),
-            (ListEvent::NotAList, Some(list)) => tell(errors, &list.name, "a list of documents is expected"),
+            (ListEvent::NotAList, Some(list)) => report(errors, &list.name, "a list of documents is expected"),
             (ListEvent::Item(_) | ListEvent::NotAList, None) => {}
         }
     }
 }
 
-impl List<'_> {
+impl SeedList<'_> {
     /// Checks the next document.
     fn read(&mut self, document: Value, errors: &mut String) -> Option<Write> {
         let ty = self.ty;
-        let mut place = format!("{}[{}]", ty.plural, self.length);
+        let mut subject = format!("{}[{}]", ty.plural, self.length);
         self.length += 1;
         let Value::Object(fields) = document else {
-            tell(errors, &place, "a document is an object");
+            report(errors, &subject, "a document is an object");
             return None;
         };
         let fields = match ty.normalise(fields) {
             Ok(fields) => fields,
             Err(error) => {
-                tell(errors, &place, error);
+                report(errors, &subject, error);
                 return None;
             }
         };
         let body = Body::from_fields(&fields);
-        // Without a good id, the check has something to say.
+        // Without a valid id, the check below reports an error.
         let id = fields.get("id").and_then(Value::as_str).and_then(|id| Id::parse(id).ok());
         let mut broken = check_document(&fields, body.text().len(), Size::default);
         if broken.is_empty() {
             broken = ty.check(fields);
         }
         if let Some(id) = &id {
-            place = format!("{}/{id}", ty.plural);
+            subject = format!("{}/{id}", ty.plural);
             if !self.ids.insert(id.clone()) {
-                tell(errors, &place, "the id is there twice");
+                report(errors, &subject, "this id appears twice");
             }
         }
         for error in &broken {
-            tell(errors, &place, error);
+            report(errors, &subject, error);
         }
         // Compressed, because all writes of a large seed are in memory until they are appended.
         let write = |id| Write { kind: ty.kind.clone(), id, op: Op::Put(body.packed()) };
@@ -182,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_rule_is_told_with_its_document() {
-        let told = read_text(
+    fn every_broken_rule_is_reported_with_its_document() {
+        let message = read_text(
             "seed.json",
             r#"{"namespaces": [{"_id": "A"}, {"_id": "b"}, {"_id": "b"}, {"labels": {"n": 1}}, 7, {"id": "x", "_id": "y"}],
                 "platform_components": [{"_id": "c", "component_path": "c", "oci_url": "ftp://x", "colour": "red"}],
@@ -192,7 +192,7 @@ mod tests {
         .unwrap_err();
         for part in [
             "namespaces/A: /id:",
-            "namespaces/b: the id is there twice",
+            "namespaces/b: this id appears twice",
             "namespaces[3]: /: \"id\" is a required property (required)",
             "/labels/n: 1 is not of type \"string\" (type)",
             "namespaces[4]: a document is an object",
@@ -200,10 +200,10 @@ mod tests {
             "platform_components/c: /:",
             "'colour' was unexpected",
             "platform_components/c: /oci_url:",
-            "gateways: no such type; known are clusters, platform_components, namespaces, rolebindings",
+            "gateways: there is no such type; the types are clusters, platform_components, namespaces, rolebindings",
             "rolebindings: a list of documents is expected",
         ] {
-            assert!(told.contains(part), "{part:?} is not in {told}");
+            assert!(message.contains(part), "{part:?} is not in {message}");
         }
     }
 
@@ -215,18 +215,18 @@ mod tests {
             read_text("seed.json", &format!("{{\"clusters\": [{{{names}, \"patches\": {{\"p\": {patches}}}}}]}}"))
         };
         assert!(cluster(&deep).is_ok());
-        let told = cluster(&format!("{{\"a\":{{\"a\":{deep}}}}}")).unwrap_err();
-        assert!(told.starts_with("clusters/c: /patches/p/a/") && told.ends_with("(depth)"), "{told}");
-        let told = cluster(&format!("{{\"a\": \"{}\"}}", "x".repeat(1024 * 1024))).unwrap_err();
-        assert!(told.starts_with("clusters/c: /: ") && told.ends_with("(document-bytes)"), "{told}");
+        let message = cluster(&format!("{{\"a\":{{\"a\":{deep}}}}}")).unwrap_err();
+        assert!(message.starts_with("clusters/c: /patches/p/a/") && message.ends_with("(depth)"), "{message}");
+        let message = cluster(&format!("{{\"a\": \"{}\"}}", "x".repeat(1024 * 1024))).unwrap_err();
+        assert!(message.starts_with("clusters/c: /: ") && message.ends_with("(document-bytes)"), "{message}");
         let many: Vec<_> = (0..5_000).map(|at| format!("{{\"id\": \"n{at}\", \"x\": 1}}")).collect();
-        let told = read_text("seed.json", &format!("{{\"namespaces\": [{}]}}", many.join(","))).unwrap_err();
-        assert!(told.len() < 20_000 && told.ends_with("; …"), "{} bytes", told.len());
+        let message = read_text("seed.json", &format!("{{\"namespaces\": [{}]}}", many.join(","))).unwrap_err();
+        assert!(message.len() < 20_000 && message.ends_with("; …"), "{} bytes", message.len());
     }
 
     #[test]
     fn a_syntax_error_names_its_line() {
-        let told = read_text("seed.json", "{\n\"namespaces\": [,]}").unwrap_err();
-        assert!(told.contains("line 2"), "{told}");
+        let message = read_text("seed.json", "{\n\"namespaces\": [,]}").unwrap_err();
+        assert!(message.contains("line 2"), "{message}");
     }
 }

@@ -1,5 +1,5 @@
-//! What a file adds to the promise: it outlives the process, it is shared between processes, and damage shows.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+//! What a file adds to the promise: it outlives the process, it is shared between processes, and damage is found.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ fn dsn(file: &Path, mode: &str) -> SqliteDsn {
     format!("sqlite://{}?mode={mode}", file.display()).parse().unwrap()
 }
 
-/// Makes one more change.
+/// Appends one more change.
 async fn append(store: &SqliteStore, id: &str) -> Result<Revision, AppendError> {
     append_all(store, &[id]).await
 }
@@ -29,7 +29,7 @@ async fn append_all(store: &SqliteStore, ids: &[&str]) -> Result<Revision, Appen
         Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op }
     };
     let writes = ids.iter().map(put).collect();
-    let head = store.ends().await?.head;
+    let head = store.bounds().await?.head;
     let change = Change::after(&head, origin, writes);
     store.append(&change).await?;
     Ok(change.revision)
@@ -40,7 +40,7 @@ fn sql(file: &Path, statement: &str) {
 }
 
 #[tokio::test]
-async fn a_log_outlives_its_process_and_its_folder_is_made() {
+async fn a_log_outlives_its_process_and_its_folder_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("deep/er/log.db");
     let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
@@ -51,18 +51,18 @@ async fn a_log_outlives_its_process_and_its_folder_is_made() {
 }
 
 #[tokio::test]
-async fn a_change_that_fails_on_its_way_never_was() {
+async fn a_change_that_fails_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&dsn(&folder.path().join("log.db"), "rwc")).await.unwrap();
     append(&store, "a").await.unwrap();
     let ids: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
-    // One document twice, at the end: everything before it was taken.
+    // One document twice, at the end: all writes before it were executed.
     let mut twice: Vec<_> = ids.iter().map(String::as_str).collect();
     twice.push("n0");
     assert!(matches!(append_all(&store, &twice).await, Err(AppendError::Store(_))));
     assert_eq!(store.load().await.unwrap().documents.len(), 1);
     twice.pop();
-    append_all(&store, &twice).await.expect("the next change finds nothing of it");
+    append_all(&store, &twice).await.expect("the failed change has left nothing");
     assert_eq!(store.load().await.unwrap().documents.len(), 61);
 }
 
@@ -71,7 +71,7 @@ async fn a_missing_file_is_not_an_empty_log() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log.db");
     let error = SqliteStore::open(&dsn(&file, "rw")).await.unwrap_err();
-    assert!(error.may_pass(), "{error}");
+    assert!(error.is_transient(), "{error}");
     assert!(!file.exists());
 }
 
@@ -84,7 +84,7 @@ async fn a_reader_sees_the_changes_of_another_process_and_cannot_write() {
     append(&writer, "a").await.unwrap();
     let seen = async {
         while reader.changes_after(Revision::ZERO, 1).await.unwrap().changes.is_empty() {
-            reader.wake().await;
+            reader.wait_for_append().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(1), seen).await.expect("within a second");
@@ -104,22 +104,22 @@ async fn filled(file: &Path) {
 #[tokio::test]
 async fn a_damaged_file_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let sound = folder.path().join("sound.db");
-    filled(&sound).await;
-    let sound = fs::read(&sound).unwrap();
+    let intact = folder.path().join("intact.db");
+    filled(&intact).await;
+    let intact = fs::read(&intact).unwrap();
 
-    let mut no_database = sound.clone();
+    let mut no_database = intact.clone();
     no_database[..16].fill(b'x');
-    let mut torn_pages = sound.clone();
+    let mut torn_pages = intact.clone();
     for page in torn_pages.chunks_mut(4096).skip(1) {
         page.fill(0xab);
     }
-    let cut_short = sound[..4096 * 2].to_vec();
+    let cut_short = intact[..4096 * 2].to_vec();
     for (name, bytes) in [("no_database", no_database), ("torn_pages", torn_pages), ("cut_short", cut_short)] {
         let file = folder.path().join(name);
         fs::write(&file, &bytes).unwrap();
         let result = match SqliteStore::open(&dsn(&file, "rwc")).await {
-            Ok(store) => store.load().await.map(|picture| picture.documents.len()),
+            Ok(store) => store.load().await.map(|fleet| fleet.documents.len()),
             Err(error) => Err(error),
         };
         assert!(matches!(result, Err(StoreError::Corrupt(_))), "{name}: {result:?}");
@@ -128,7 +128,7 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn damage_that_sqlite_does_not_see_shows() {
+async fn damage_that_sqlite_does_not_see_is_found() {
     for statement in [
         "UPDATE fleet_writes SET body = replace(body, 'b', 'c') WHERE id = 'n7'",
         "UPDATE fleet_writes SET id = 'n999' WHERE id = 'n7'",
@@ -173,7 +173,7 @@ async fn a_file_of_another_program_or_of_a_newer_version_is_left_alone() {
     assert!(matches!(error, StoreError::Foreign(_)), "{error}");
 }
 
-/// Makes of the tables what they were in the first version.
+/// Turns the tables into those of the first version.
 const FIRST_TABLES: &str = "
     BEGIN;
     CREATE TEMP TABLE writes AS SELECT * FROM fleet_writes;
@@ -195,23 +195,23 @@ const FIRST_ROWS: &str = "
     COMMIT;";
 
 #[tokio::test]
-async fn a_file_with_the_first_tables_goes_on_as_it_was() {
+async fn a_file_with_the_first_tables_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log.db");
     let store = SqliteStore::open(&dsn(&file, "rwc")).await.unwrap();
     for ids in [&["a", "b"][..], &["b"], &["c", "a"]] {
         append_all(&store, ids).await.unwrap();
     }
-    let (picture, tail) = (store.load().await.unwrap(), store.changes_after(Revision::ZERO, 10).await.unwrap());
+    let (fleet, batch) = (store.load().await.unwrap(), store.changes_after(Revision::ZERO, 10).await.unwrap());
     store.close().await;
     drop(store);
     sql(&file, &format!("{FIRST_TABLES}{}{FIRST_ROWS}", include_str!("../migrations/sqlite/0001_log.sql")));
     let error = SqliteStore::open(&dsn(&file, "ro")).await.unwrap_err();
-    assert!(error.may_pass(), "who may not write waits for who may: {error}");
+    assert!(error.is_transient(), "a reader waits until a writer has migrated the tables: {error}");
 
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
-    assert_eq!(store.load().await.unwrap(), picture);
-    assert_eq!(store.changes_after(Revision::ZERO, 10).await.unwrap(), tail);
+    assert_eq!(store.load().await.unwrap(), fleet);
+    assert_eq!(store.changes_after(Revision::ZERO, 10).await.unwrap(), batch);
     append(&store, "b").await.unwrap();
     assert_eq!(store.load().await.unwrap().documents.len(), 3);
     let at_first = store.load_at(Revision(1)).await.unwrap();
@@ -224,16 +224,16 @@ async fn a_vacuum_changes_nothing() {
     let file = folder.path().join("log.db");
     filled(&file).await;
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
-    let picture = store.load().await.unwrap();
+    let fleet = store.load().await.unwrap();
     store.prune(Revision(200)).await.unwrap();
     store.close().await;
     drop(store);
     sql(&file, "VACUUM");
     let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
-    assert_eq!(store.load().await.unwrap(), picture);
+    assert_eq!(store.load().await.unwrap(), fleet);
 }
 
-/// Not a test of its own: the process that the test below kills. It appends and tells each acknowledged revision.
+/// Not a test of its own: the process that the test below kills. It appends and prints each acknowledged revision.
 #[tokio::test]
 async fn appender() {
     let Ok(file) = std::env::var("APPEND_TO") else { return };
@@ -257,21 +257,21 @@ async fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
-        let mut acknowledged = lines.by_ref().map_while(Result::ok).filter_map(|line| revision_told(&line));
-        let told = acknowledged.by_ref().nth(round * 3).unwrap();
+        let mut acknowledged = lines.by_ref().map_while(Result::ok).filter_map(|line| printed_revision(&line));
+        let last = acknowledged.by_ref().nth(round * 3).unwrap();
         writer.kill().unwrap();
-        // What it still told before it died counts too.
-        let told = acknowledged.last().unwrap_or(told);
+        // What it printed before it was killed counts too.
+        let last = acknowledged.last().unwrap_or(last);
         writer.wait().unwrap();
 
         let store = SqliteStore::open(&dsn(&file, "rw")).await.unwrap();
-        let tail = store.changes_after(Revision::ZERO, 1_000_000).await.unwrap();
-        assert!(tail.head.revision.0 >= told, "revision {told} was acknowledged, the log ends at {}", tail.head);
-        assert_eq!(u64::try_from(tail.changes.len()).unwrap(), tail.head.revision.0, "the log has no gap");
-        assert_eq!(store.load().await.unwrap().documents.len(), tail.changes.len());
+        let batch = store.changes_after(Revision::ZERO, 1_000_000).await.unwrap();
+        assert!(batch.head.revision.0 >= last, "revision {last} was acknowledged, the log ends at {}", batch.head);
+        assert_eq!(u64::try_from(batch.changes.len()).unwrap(), batch.head.revision.0, "the log has no gap");
+        assert_eq!(store.load().await.unwrap().documents.len(), batch.changes.len());
     }
 }
 
-fn revision_told(line: &str) -> Option<u64> {
+fn printed_revision(line: &str) -> Option<u64> {
     line.split_once("acknowledged ")?.1.parse().ok()
 }

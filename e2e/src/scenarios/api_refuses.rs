@@ -1,5 +1,5 @@
-//! What the API itself refuses, so that a live cluster is never told to delete: a DNS name that changes hands, resource types
-//! that differ on one of two replicas, definitions that are all gone.
+//! What the API refuses, so that a live cluster never gets an answer that deletes: a DNS name that another cluster takes over,
+//! resource types that differ on one of two replicas, a fleet without definitions.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     Scenario,
-    never_collected::{READY, endure, kept, recover, until_providers_say},
+    nothing_lost::{READY, endure, recover, until_providers_report, without_losses},
     scenario,
 };
 use crate::{
@@ -25,17 +25,17 @@ pub(super) const SCENARIOS: [Scenario; 3] = [
 fn renamed(world: &mut World) {
     const NEW: &str = "demo-cluster-02.k8s.example.com";
     const HEIR: [&str; 7] = ["cluster", "create", "heir", "--dns", DNS, "--environment", "dev"];
-    kept(world, |world| {
+    without_losses(world, |world| {
         world.patch_cluster(&json!({"cluster_dns": NEW}));
         let refused = world.attempt(&HEIR);
-        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-        world.say(&format!("$ flux-resourceset-cli {}\n{words}", HEIR.join(" ")));
-        assert_eq!(refused.status.code(), Some(4), "it is refused as a conflict: {words}");
-        assert!(words.contains(CLUSTER), "it says who has the name: {words}");
-        world.say("the cluster still polls under its old name");
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        world.log(&format!("$ flux-resourceset-cli {}\n{message}", HEIR.join(" ")));
+        assert_eq!(refused.status.code(), Some(4), "it is refused as a conflict: {message}");
+        assert!(message.contains(CLUSTER), "the error names the cluster that has the name: {message}");
+        world.log("the cluster still polls under its old name");
         world.force_polls();
         endure(world);
-        until_providers_say(world, READY);
+        until_providers_report(world, READY);
         let problems = world.cli(&["problems"]);
         assert!(problems.contains("former-dns-polled"), "{problems}");
 
@@ -47,11 +47,11 @@ fn renamed(world: &mut World) {
             })
         });
         world.change(&["cluster", "release-dns", CLUSTER, DNS, "--yes"]);
-        world.say("now the old name is free, and another cluster may have it");
-        // Whoever might still poll under it would lose everything, so the plan says so and somebody has to agree.
+        world.log("now the old name is free, and another cluster may have it");
+        // A cluster that still polls under it would lose everything, so the plan lists this, and the operator has to confirm.
         let unasked = world.attempt(&HEIR);
-        let words = String::from_utf8_lossy(&unasked.stderr).into_owned();
-        assert!(!unasked.status.success() && words.contains("-podinfo"), "{words}");
+        let message = String::from_utf8_lossy(&unasked.stderr).into_owned();
+        assert!(!unasked.status.success() && message.contains("-podinfo"), "{message}");
         world.change(&[&HEIR[..], &["--yes"]].concat());
         recover(world);
     });
@@ -75,17 +75,17 @@ fn types_swapped(world: &mut World) {
         fs::write(folder.join(format!("{kind}.yaml")), swapped).unwrap();
     }
     let (replica, url) = world.start_replica(&folder);
-    world.say("a second server on the same store, whose files swap the lists of namespaces and role bindings");
-    kept(world, |world| {
+    world.log("a second server on the same store, whose files swap the lists of namespaces and role bindings");
+    without_losses(world, |world| {
         world.identify(&json!({"api_url": url}));
-        world.until("the cluster has met the second server", |kubectl| {
-            let words = |name: &str| condition(&kubectl.flux("resourcesetinputprovider", name), "Ready");
-            ["namespaces", "rolebindings"].iter().all(|name| words(name).contains("HTTP 503"))
+        world.until("the cluster polls the second server", |kubectl| {
+            let status = |name: &str| condition(&kubectl.flux("resourcesetinputprovider", name), "Ready");
+            ["namespaces", "rolebindings"].iter().all(|name| status(name).contains("HTTP 503"))
         });
         for name in TYPES {
-            world.say(&format!("provider {name}: {}", world.provider_says(name)));
+            world.log(&format!("provider {name}: {}", world.provider_condition(name)));
         }
-        assert!(world.provider_says("platform-components").starts_with(READY), "other types are served");
+        assert!(world.provider_condition("platform-components").starts_with(READY), "other types are served");
         endure(world);
         world.identify(&json!({"api_url": world.url()}));
         recover(world);
@@ -94,14 +94,14 @@ fn types_swapped(world: &mut World) {
 }
 
 fn no_definitions(world: &mut World) {
-    kept(world, |world| {
+    without_losses(world, |world| {
         let bare = world.start_api_without_definitions();
         for name in TYPES {
             let (status, problem) = world.poll(DNS, name);
-            world.say(&format!("GET …/{name}: {status} {}", problem["code"]));
+            world.log(&format!("GET …/{name}: {status} {}", problem["code"]));
             assert_eq!((status, &problem["code"]), (500, &json!("no-definitions")), "{problem}");
         }
-        until_providers_say(world, "HTTP 500");
+        until_providers_report(world, "HTTP 500");
         endure(world);
         drop(bare);
     });

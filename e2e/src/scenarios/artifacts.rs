@@ -31,12 +31,12 @@ fn artifacts(world: &mut World) {
         kubectl.get(&["-n", "settings", "deployment", "settings"])["spec"]["replicas"] == 2
     });
     let settings = |kubectl: &Kubectl| kubectl.get(&["-n", "settings", "configmap", "settings"])["data"].clone();
-    let told = settings(world.kubectl());
-    world.say(&format!("the settings are {told}"));
-    assert_eq!(told["message"], message, "a quoted variable arrives as it was given");
-    assert_eq!(told["number"], "2");
-    assert_eq!(told["cluster"], CLUSTER);
-    assert_eq!(told["inside"], format!("tier dev of {CLUSTER}"));
+    let data = settings(world.kubectl());
+    world.log(&format!("the settings are {data}"));
+    assert_eq!(data["message"], message, "a quoted variable arrives unchanged");
+    assert_eq!(data["number"], "2");
+    assert_eq!(data["cluster"], CLUSTER);
+    assert_eq!(data["inside"], format!("tier dev of {CLUSTER}"));
     assert_eq!(sources(world.kubectl()), 1, "both share one source");
     let after = &world.kubectl().flux("kustomizations.kustomize.toolkit.fluxcd.io", "platform-settings")["spec"];
     assert_eq!(after["dependsOn"], json!([{"name": "platform-agent"}]));
@@ -50,9 +50,9 @@ fn artifacts(world: &mut World) {
     world.until("the agent is of version 1.1.0", |kubectl| agent(kubectl)["version"] == "1.1.0");
     assert_eq!(agent(world.kubectl())["tier"], "dev");
 
-    world.say("the cluster is as it was before");
+    world.log("the cluster is as it was before");
     world.put("cluster", &before);
-    world.until_gone(&["namespace", "settings"]);
+    world.until_deleted(&["namespace", "settings"]);
     world.until("the agent is as it was", |kubectl| {
         agent(kubectl)["version"] == "1.0.0" && agent(kubectl)["build"] == "v1.0.0"
     });
@@ -80,7 +80,7 @@ fn registry_chart(world: &mut World) {
     world.until("the cluster's own tag wins", |kubectl| chart(kubectl).0 == "1.2.0");
     world.until("the release is ready", |kubectl| is_ready(&kubectl.flux("helmrelease", "platform-boxed")));
     world.put("cluster", &before);
-    world.until_gone(&["-n", "flux-system", "helmrelease", "platform-boxed"]);
+    world.until_deleted(&["-n", "flux-system", "helmrelease", "platform-boxed"]);
     world.kubectl().run(&["delete", "namespace", "boxed"]);
     world.cli(&["component", "delete", "boxed", "--yes"]);
 }

@@ -1,18 +1,18 @@
-//! ResourceSets that are not ours, beside ours, to show what the guard alone does and what is lost without any.
+//! ResourceSets for comparison with ours: one with only the guard, and one without, which loses its objects.
 //!
-//! Each has a provider of its own under its own name, as ours have. That matters: a ResourceSet whose provider has no records
-//! finds its own inline input under its name, and it is then the `fail` of the guard that refuses, and no missing key.
+//! Each has a provider of the same name, as ours have. That matters: a ResourceSet whose provider has no records finds its own
+//! inline input under its name, and then the `fail` of the guard refuses, and not a missing key.
 
 use serde_json::{Value, json};
 
 use crate::world::{DNS, INTERVAL, World};
 
-/// What the guard says, in ours and in these.
+/// The message of the guard, in ours and in these.
 pub(super) const REFUSAL: &str = "the API gave no record: nothing is changed";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
-    /// What our template of namespaces begins with on the cluster, and no `dependsOn` that would hide it.
+    /// Only the guard of our template of namespaces, without the `dependsOn` that would hide it.
     Alone,
     /// Nothing.
     None,
@@ -26,7 +26,7 @@ pub(super) fn install(world: &World, name: &str, guard: Guard) {
     let mut spec = json!({"inputsFrom": [{"name": name}], "resourcesTemplate": object("inputs.id")});
     if guard == Guard::Alone {
         let ours = world.kubectl().flux("resourceset", "namespaces")["spec"].take();
-        // All that stands before the first object.
+        // Everything before the first object.
         let (begin, _) = ours["resourcesTemplate"].as_str().unwrap().split_once("---\n").unwrap();
         let begin = begin.replace("inputs.namespaces", &format!("inputs.{}", name.replace('-', "_")));
         spec["resourcesTemplate"] = json!(format!("{begin}{}<<- end >>\n", object("$in.id")));
@@ -40,7 +40,7 @@ pub(super) fn install(world: &World, name: &str, guard: Guard) {
     world.kubectl().apply(&set.to_string());
 }
 
-/// A provider of the cluster's namespaces, as it is made.
+/// The manifest of a provider of the cluster's namespaces.
 pub(super) fn provider(world: &World, name: &str) -> Value {
     json!({
         "apiVersion": "fluxcd.controlplane.io/v1",
@@ -56,7 +56,7 @@ pub(super) fn provider(world: &World, name: &str) -> Value {
     })
 }
 
-/// Removes both, and what was made of them.
+/// Deletes the ResourceSet, its provider and its objects.
 pub(super) fn remove(world: &World, name: &str) {
     world.kubectl().run(&["-n", "flux-system", "delete", "resourceset,resourcesetinputprovider", name]);
 }

@@ -1,4 +1,4 @@
-//! The demo without Docker: the same story, told on this harness.
+//! The demo without Docker: the same steps on this harness.
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _},
@@ -56,7 +56,7 @@ pub(crate) fn run(parts: &Path) -> ExitCode {
             world.url(),
             world.kubectl().program.display()
         ));
-        // Whatever is read, or not: that is the end.
+        // Any input, or its end, ends the demo.
         let enter = thread::spawn(|| io::stdin().lock().lines().next());
         while !enter.is_finished() {
             pass(Duration::from_millis(200));

@@ -1,4 +1,4 @@
-//! The service's own manifests, and those of clusters, are taken by a real API server.
+//! A real API server accepts the manifests of the service and of clusters.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn manifests(world: &mut World) {
     let mut check = Command::new(repository("deploy/check"));
     check.env("KUBECONFIG", &world.kubectl().config).env("HOME", world.stack.root.path());
     check.env("KUBECTL", tool("kubernetes/kubectl")).env("HELM", tool("helm/helm"));
-    world.say(&succeed(check));
+    world.log(&succeed(check));
     for (folder, how) in [
         ("clusters/with-operator", "-k"),
         ("clusters/with-operator/example", "-f"),
@@ -24,7 +24,7 @@ fn manifests(world: &mut World) {
     ] {
         let path = repository(folder).display().to_string();
         let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", how, &path];
-        let taken = world.kubectl().run(&apply);
-        world.say(&format!("{folder}: {} objects are taken", taken.lines().count()));
+        let output = world.kubectl().run(&apply);
+        world.log(&format!("{folder}: {} objects are accepted", output.lines().count()));
     }
 }

@@ -1,4 +1,4 @@
-//! The other way in: a Flux Kustomization that takes the identity from a `ConfigMap`.
+//! The other way to install: a Flux Kustomization that takes the identity from a `ConfigMap`.
 
 use harness::repository;
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(super) const SCENARIOS: [Scenario; 1] = [scenario(
 )];
 
 fn with_kustomization(first: &mut World) {
-    first.say("this takes a cluster of its own");
+    first.log("this takes a cluster of its own");
     let mut world = World::new(first.stack.parts());
     world.stack.define_flux();
     world.stack.start_controllers();
@@ -59,16 +59,16 @@ fn with_kustomization(first: &mut World) {
     for object in [identity, secret, source, kustomization] {
         world.kubectl().apply(&object.to_string());
     }
-    world.say("identity, token, source and Kustomization are applied");
-    world.until_there(&["namespace", "podinfo"]);
-    world.until_there(&["-n", "podinfo", "deployment", "podinfo"]);
+    world.log("identity, token, source and Kustomization are applied");
+    world.until_exists(&["namespace", "podinfo"]);
+    world.until_exists(&["-n", "podinfo", "deployment", "podinfo"]);
     world.until_converged();
     let before = world.inventory();
-    world.say(&format!("before  {}", before.text()));
-    world.say("$ kubectl delete kustomization fleet");
+    world.log(&format!("before  {}", before.text()));
+    world.log("$ kubectl delete kustomization fleet");
     world.kubectl().run(&["-n", "flux-system", "delete", "kustomization", "fleet"]);
     pass(A_WHILE);
     let after = world.inventory();
-    world.say(&format!("after   {}", after.text()));
-    assert_eq!(before, after, "a Kustomization that goes takes nothing with it");
+    world.log(&format!("after   {}", after.text()));
+    assert_eq!(before, after, "deleting the Kustomization deletes nothing else");
 }

@@ -196,9 +196,9 @@ fn every_broken_rule_is_reported_with_file_and_line() {
 fn ambiguous_files_are_refused() {
     let env = TestEnvironment::demo();
     for (text, expected) in [
-        (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" is there twice"),
-        (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" is there twice"),
-        ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not understood"),
+        (r#"{"kind": "namespace", "id": "a", "labels": {}, "labels": {"x": "y"}}"#, "\"labels\" appears twice"),
+        (r#"{"namespaces": [{"id": "a"}], "namespaces": [{"id": "b"}]}"#, "\"namespaces\" appears twice"),
+        ("kind: namespace\nid: a\nlabels:\n  <<: {x: y}\n", "stdin:4: merge keys (<<) are not supported"),
         ("kind: namespace\nid: a\nid: b\n", "stdin:3: "),
     ] {
         let refused = env.run_with_input(&["apply", "-f", "-"], text);

@@ -1,6 +1,6 @@
 //! The command line tool against a real server process, as people and pipelines use it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bootstrap;
 mod declarative;

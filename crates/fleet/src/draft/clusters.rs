@@ -116,5 +116,5 @@ impl<'a> Draft<'a> {
 
 /// About the bytes of fields that are written into a document.
 fn written_size(fields: &Map) -> usize {
-    fields.iter().map(|(name, value)| name.len() + 4 + Size::of(value).bytes).sum()
+    fields.iter().map(|(name, value)| name.len() + 4 + Size::of_value(value).bytes).sum()
 }

@@ -35,7 +35,7 @@ impl Draft<'_> {
         }
         let mut errors = Vec::new();
         given.check_new(|field, rule, message| {
-            errors.push(FieldError::new(format!("/{field}"), rule, message).of(&ty.kind, id));
+            errors.push(FieldError::new(format!("/{field}"), rule, message).in_document(&ty.kind, id));
         });
         if errors.is_empty() { Ok(()) } else { Err(EditError::Invalid(errors)) }
     }
@@ -66,7 +66,7 @@ impl Draft<'_> {
         names.released.retain(|entry| released_name(entry).is_none_or(|name| !is_taken(name)));
         if names.released.len() >= MOST_RELEASED {
             let error = FieldError::new(format!("/{RELEASED}"), RELEASED_LIMIT, released_limit());
-            return Err(error.of(&clusters.kind, cluster).into());
+            return Err(error.in_document(&clusters.kind, cluster).into());
         }
         // A release is a change of its own: pollers have what is answered before it.
         let mut entry = json!({"name": dns_spelling(name), "inputs": held_by_pollers(self.fleet, cluster)});
@@ -111,7 +111,7 @@ pub fn repeated_dns_names(write: &Write) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(fields) = fields {
         DnsNames::read(&fields).check_repeated((usize::MAX, usize::MAX), |field, rule, message| {
-            errors.push(FieldError::new(format!("/{field}"), rule, message).of(&write.kind, &write.id));
+            errors.push(FieldError::new(format!("/{field}"), rule, message).in_document(&write.kind, &write.id));
         });
     }
     errors
@@ -176,7 +176,7 @@ impl DnsNames {
         }
         let mut errors = Vec::new();
         let mut refuse = |field: &str, rule, message| {
-            errors.push(FieldError::new(format!("/{field}"), rule, message).of(&ty.kind, id));
+            errors.push(FieldError::new(format!("/{field}"), rule, message).in_document(&ty.kind, id));
         };
         let not_owned = |name: &&str| format!("the server keeps this list, and \"{}\" is not on it", Excerpt(name));
         for name in given.former.iter().map(String::as_str).filter(|name| !holds(self.all(), name)) {

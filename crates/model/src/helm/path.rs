@@ -1,4 +1,4 @@
-//! Paths into a tree of values, as Helm's `--set` has them.
+//! Paths into a tree of values, with the syntax of Helm's `--set`.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ const MAX_INDEX: usize = 65_536;
 /// The deepest path, as in Helm.
 const MAX_DEPTH: usize = 30;
 
-/// From an object to one of its members, or from a list to one of its items.
+/// One step of a path: to a member of an object, or to an item of a list.
 pub(super) enum Step<'a> {
     Key(Cow<'a, str>),
     Index(usize),
 }
 
-/// Finds the steps of a path, of which the first one is a key, or the rule that it breaks.
+/// Parses the steps of a path, of which the first is a key; an error is the rule that it breaks.
 pub(super) fn parse<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Result<(), &'static str> {
     steps.clear();
     let mut rest = text;
@@ -26,9 +26,9 @@ pub(super) fn parse<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Result<(), 
         steps.push(Step::Key(key));
         while let Some(index) = rest.strip_prefix('[') {
             let end = index.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(index.len());
-            let (digits, behind) = index.split_at(end);
-            rest = match behind.strip_prefix(']') {
-                Some(behind) if !digits.is_empty() => behind,
+            let (digits, after) = index.split_at(end);
+            rest = match after.strip_prefix(']') {
+                Some(after) if !digits.is_empty() => after,
                 _ => return Err("a list index is a number between '[' and ']'"),
             };
             match digits.parse() {
@@ -47,19 +47,19 @@ pub(super) fn parse<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Result<(), 
     Ok(())
 }
 
-/// Whether a path is one key, as it is written.
+/// Whether a path is a single key without escapes.
 pub(super) fn is_name(text: &str) -> bool {
-    !text.is_empty() && !text.bytes().any(is_mark)
+    !text.is_empty() && !text.bytes().any(is_special)
 }
 
-/// Whether a byte of a path is none of a key.
-fn is_mark(byte: u8) -> bool {
+/// Whether a byte has a meaning in paths.
+fn is_special(byte: u8) -> bool {
     matches!(byte, b'.' | b'[' | b']' | b'\\')
 }
 
-/// A key, without its backslashes, and what is behind it.
+/// A key, without its backslashes, and the rest of the path.
 fn parse_key(text: &str) -> Result<(Cow<'_, str>, &str), &'static str> {
-    let end = text.bytes().position(is_mark);
+    let end = text.bytes().position(is_special);
     let (plain, rest) = text.split_at(end.unwrap_or(text.len()));
     if !rest.starts_with([']', '\\']) {
         return Ok((Cow::Borrowed(plain), rest));

@@ -1,7 +1,7 @@
-//! JSON that says everything once, and no more than a server can take.
+//! JSON without duplicate names, within the limits of a server.
 //!
-//! Depth and number of values are counted while a text is read: before there is a tree that is too deep to walk, or a list
-//! that takes a hundred times the memory of its text.
+//! Depth and number of values are counted while a text is parsed: before there is a tree that is too deep for recursion, or a
+//! list that takes a hundred times the memory of its text.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,15 +20,14 @@ use crate::{
     limits::{BYTES_RULE, DEPTH, DEPTH_RULE, ELEMENTS_RULE, WRAPPERS},
 };
 
-/// A value of a text in which no object says one thing twice: JSON allows it, and one of the two would be lost. Its depth is
-/// bounded.
+/// A value of bounded depth in which no object has a name twice. JSON allows that, and one of the two values would be lost.
 #[derive(Debug)]
 pub struct Unambiguous(pub Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let count = Count::of(usize::MAX, None);
-        Reader::of(&count).deserialize(deserializer).map(Self)
+        let count = Counter::new(usize::MAX, None);
+        Reader::new(&count).deserialize(deserializer).map(Self)
     }
 }
 
@@ -43,7 +42,7 @@ pub struct ItemLimits {
 
 /// Reads a text with at most so many values, all together and in each item.
 pub fn read_json(text: &[u8], elements: usize, items: Option<ItemLimits>) -> Result<Value, FieldError> {
-    read(text, Reader::of(&Count::of(elements, items)))
+    read(text, Reader::new(&Counter::new(elements, items)))
 }
 
 /// What `read_lists` finds, in the order of the text.
@@ -57,12 +56,12 @@ pub enum ListEvent<'a> {
     NotAList,
 }
 
-/// Reads an object with lists as a stream of events, with one item parsed at a time: all of a large text, parsed, takes many times
+/// Reads an object with lists as a stream of events, one parsed item at a time: a large text, parsed as a whole, takes many times
 /// its memory. Returns whether the text is an object. Events that come before a syntax error have been emitted.
 pub fn read_lists(text: &[u8], mut emit: impl FnMut(ListEvent<'_>)) -> Result<bool, FieldError> {
-    let count = Count::of(usize::MAX, None);
+    let count = Counter::new(usize::MAX, None);
     let emit: RefCell<Emit<'_>> = RefCell::new(&mut emit);
-    read(text, Reader { events: Events::OfObject(&emit), ..Reader::of(&count) }).map(|value| value.is_object())
+    read(text, Reader { events: Events::OfObject(&emit), ..Reader::new(&count) }).map(|value| value.is_object())
 }
 
 fn read(text: &[u8], reader: Reader<'_>) -> Result<Value, FieldError> {
@@ -80,17 +79,17 @@ fn read(text: &[u8], reader: Reader<'_>) -> Result<Value, FieldError> {
 /// Levels around an item: the outermost object, and a list in it.
 const AROUND_ITEM: usize = 2;
 
-/// What may still come, and which limit was broken.
-struct Count {
+/// How much more is allowed, and which limit was exceeded.
+struct Counter {
     left: Cell<usize>,
     items: Option<ItemLimits>,
-    /// What may still come of the item that is being read.
+    /// How much more is allowed in the current item.
     item: Cell<ItemLimits>,
     broken: Cell<Option<&'static str>>,
 }
 
-impl Count {
-    fn of(elements: usize, items: Option<ItemLimits>) -> Self {
+impl Counter {
+    fn new(elements: usize, items: Option<ItemLimits>) -> Self {
         let item = Cell::new(ItemLimits { bytes: usize::MAX, elements: usize::MAX });
         Self { left: Cell::new(elements), items, item, broken: Cell::new(None) }
     }
@@ -100,7 +99,7 @@ impl Count {
         E::custom(message)
     }
 
-    /// An item, or what stands beside or around items, begins.
+    /// Called where an item begins, or a value outside of items.
     fn begin_item(&self) {
         if let Some(items) = self.items {
             self.item.set(items);
@@ -133,24 +132,24 @@ impl Count {
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     levels: usize,
-    count: &'a Count,
+    count: &'a Counter,
     events: Events<'a>,
 }
 
 type Emit<'a> = &'a mut dyn FnMut(ListEvent<'_>);
 
-/// Which events a value emits.
+/// The events that a value emits.
 #[derive(Clone, Copy)]
 enum Events<'a> {
     None,
-    /// It is the object with lists.
+    /// Those of the object with lists.
     OfObject(&'a RefCell<Emit<'a>>),
-    /// It may be one of the lists, whose items are emitted and not kept.
+    /// Those of a list, whose items are emitted and not stored.
     OfList(&'a RefCell<Emit<'a>>),
 }
 
 impl<'a> Reader<'a> {
-    fn of(count: &'a Count) -> Self {
+    fn new(count: &'a Counter) -> Self {
         Self { levels: DEPTH + WRAPPERS, count, events: Events::None }
     }
 
@@ -230,7 +229,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 return Err(A::Error::custom(format!("names that begin with \"{PRIVATE_NAME}\" are reserved")));
             }
             if map.contains_key(&name) {
-                return Err(A::Error::custom(format!("\"{}\" is there twice", Excerpt(&name))));
+                return Err(A::Error::custom(format!("\"{}\" appears twice", Excerpt(&name))));
             }
             let value = if let Events::OfObject(emit) = self.events {
                 (emit.borrow_mut())(ListEvent::Member(&name));
@@ -255,18 +254,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_there_twice_is_refused_wherever_it_is() {
+    fn a_duplicate_name_is_refused_wherever_it_is() {
         let good = r#"{"a": [1, -2, 0.5, true, null, "x"], "b": {"a": {}}}"#;
         let Unambiguous(read) = serde_json::from_str(good).unwrap();
         assert_eq!(read, json!({"a": [1, -2, 0.5, true, null, "x"], "b": {"a": {}}}));
         for bad in [r#"{"a": 1, "a": 2}"#, r#"[{"b": {"a": 1, "c": 2, "a": 1}}]"#] {
             let error = serde_json::from_str::<Unambiguous>(bad).unwrap_err();
-            assert!(error.to_string().starts_with("\"a\" is there twice"), "{error}");
+            assert!(error.to_string().starts_with("\"a\" appears twice"), "{error}");
         }
     }
 
     #[test]
-    fn a_name_that_the_library_keeps_for_itself_is_refused() {
+    fn a_name_that_the_json_library_reserves_is_refused() {
         for name in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
             let text = json!({"a": [{ name: "[1]" }]}).to_string();
             let error = read_json(text.as_bytes(), 1_000, None).unwrap_err();

@@ -1,11 +1,10 @@
-//! Names are addresses: two types cannot share one, nor take one of the API's own.
+//! Names of types are part of URLs: two types cannot have the same, and none can have a name of the API.
 
-use super::{Entry, RegistryError};
+use super::{RegistryError, TypeFile};
 use crate::TypeRecord;
 
-/// Names that the API has given away: paths of its own, what stands behind a cluster's id, and what a cluster has beside
-/// the types or calls otherwise.
-const API: [&str; 22] = [
+/// Names that the API uses: its own paths, the parts after a cluster's id, and the other fields of a cluster.
+const API_NAMES: [&str; 22] = [
     "api",
     "batch",
     "bootstrap",
@@ -30,24 +29,24 @@ const API: [&str; 22] = [
     "types",
 ];
 
-/// Refuses a type with a name that is taken.
-pub(super) fn refuse_taken(entry: &Entry, before: &[Entry]) -> Result<(), RegistryError> {
+/// Refuses a type with a name that is already in use.
+pub(super) fn refuse_used_names(entry: &TypeFile, before: &[TypeFile]) -> Result<(), RegistryError> {
     let this = &entry.declaration;
     if this.kind.as_str() == TypeRecord::KIND {
-        return Err(entry.refuse("/kind", format!("the kind \"{}\" is the server's own", this.kind)));
+        return Err(entry.refuse("/kind", format!("the kind \"{}\" is reserved for the server", this.kind)));
     }
     for (what, name) in [("path", &this.path), ("list", &this.list), ("plural", &this.plural)] {
-        if API.contains(&name.as_str()) {
-            let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API's own", this.kind);
+        if API_NAMES.contains(&name.as_str()) {
+            let rule = format!("the {what} of \"{}\" is \"{name}\", a name of the API", this.kind);
             return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));
         }
     }
     for other in before {
         let that = &other.declaration;
-        for (what, taken) in
+        for (what, is_used) in
             [("path", this.path == that.path), ("list", this.list == that.list), ("plural", this.plural == that.plural)]
         {
-            if taken {
+            if is_used {
                 let rule =
                     format!("the {what} of \"{}\" is already that of \"{}\" in {}", this.kind, that.kind, other.file);
                 return Err(entry.refuse(format!("/schema/x-flux/{what}"), rule));

@@ -1,7 +1,7 @@
-//! Reading a type from its file.
+//! Reads a type from its file.
 //!
-//! Everything that can be said of one file alone is checked here and in [`coherence`], each refusal with the place in the file; what
-//! concerns several types (names taken twice, lists of the cluster) is the registry's.
+//! The rules about one file are checked here and in [`coherence`], and each error has the location in the file. The registry
+//! checks the rules about several types (duplicate names, lists of the cluster).
 
 mod coherence;
 
@@ -18,12 +18,12 @@ use crate::{
 
 /// A broken rule and the JSON pointer to where in the file.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct InvalidType {
     pub(crate) pointer: String,
     pub(crate) rule: String,
 }
 
-impl Refusal {
+impl InvalidType {
     pub(crate) fn new(pointer: impl Into<String>, rule: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), rule: rule.into() }
     }
@@ -32,14 +32,14 @@ impl Refusal {
 /// The top level of a file, with Firestone's keys and no others.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct File {
+struct ResourceFile {
     kind: String,
     #[serde(rename = "apiVersion")]
     _api_version: String,
     #[serde(default)]
     metadata: Metadata,
     schema: Map,
-    // Firestone's own business; named, so that a misspelt key is refused.
+    // Only Firestone uses these keys; they are declared here so that a misspelt key is refused.
     #[serde(rename = "versionInPath")]
     _version_in_path: Option<bool>,
     #[serde(rename = "asyncapi")]
@@ -63,7 +63,7 @@ struct Metadata {
     description: String,
 }
 
-/// `schema.x-flux`: how the type reaches Flux.
+/// `schema.x-flux`: how the type is served to Flux.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flux {
@@ -87,7 +87,7 @@ struct Flux {
     requires: Vec<String>,
 }
 
-/// A type as its file declares it, before it meets the others.
+/// A type as its file declares it, before it is checked against the others.
 #[derive(Debug)]
 pub(crate) struct Declaration {
     pub(crate) kind: Kind,
@@ -96,10 +96,10 @@ pub(crate) struct Declaration {
     pub(crate) list: String,
     key: String,
     description: String,
-    /// The schema of one document, and where in the file it stands.
+    /// The schema of one document, and its location in the file.
     pub(crate) schema: Value,
     pub(crate) schema_pointer: String,
-    /// What a cluster may say in a reference, where the cluster's own schema does not tell.
+    /// The schema of references, if the cluster's own schema does not declare it.
     pub(crate) reference: Value,
     fields: Option<Vec<String>>,
     reserved: Vec<String>,
@@ -114,13 +114,13 @@ pub(crate) struct Declaration {
 const FLUX: &str = "/schema/x-flux";
 
 impl Declaration {
-    pub(crate) fn read(source: &Located) -> Result<Self, Refusal> {
-        let mut file: File = decode(&source.value, "")?;
+    pub(crate) fn read(source: &Located) -> Result<Self, InvalidType> {
+        let mut file: ResourceFile = decode(&source.value, "")?;
         let flux: Flux = match file.schema.shift_remove("x-flux") {
             Some(block) => decode(&block, FLUX)?,
             None => Flux::default(),
         };
-        // The plain form has no key of its own: its documents go by their id.
+        // The plain form has no key: its documents are identified by their id.
         let key =
             file.schema.get("key").and_then(|key| key.get("name")).and_then(Value::as_str).unwrap_or("id").to_owned();
         let (schema, schema_pointer) = document_schema(file.schema)?;
@@ -129,11 +129,14 @@ impl Declaration {
         let path = flux.path.unwrap_or_else(|| plural.replace('_', "-"));
         if !is_object_name(&path) {
             let rule = "a path has at most 63 of a-z, 0-9 and single '-' between them, and starts with a letter";
-            return Err(Refusal::new(child(FLUX, "path"), rule));
+            return Err(InvalidType::new(child(FLUX, "path"), rule));
         }
         let list = flux.list.unwrap_or_else(|| plural.clone());
         if !is_name(&list, '_') {
-            return Err(Refusal::new(child(FLUX, "list"), "a list holds a-z, 0-9 and '_' and starts with a letter"));
+            return Err(InvalidType::new(
+                child(FLUX, "list"),
+                "a list holds a-z, 0-9 and '_' and starts with a letter",
+            ));
         }
         let declaration = Self {
             kind: Kind::from(singular.as_str()),
@@ -158,29 +161,29 @@ impl Declaration {
         Ok(declaration)
     }
 
-    /// The type, once its schema needs no other type any more and the reference's defaults are known.
-    pub(crate) fn build(self, position: usize, reference: &Value) -> Result<ResourceType, Refusal> {
+    /// The type, once references in its schema are resolved and the schema of its references is known.
+    pub(crate) fn build(self, position: usize, reference: &Value) -> Result<ResourceType, InvalidType> {
         if self.kind.as_str() != ResourceType::CLUSTER {
             coherence::check_reference(&self, reference)?;
         }
         let strict = schema::strict(&self.schema);
         let validator = jsonschema::validator_for(&strict).map_err(|error| {
-            Refusal::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())
+            InvalidType::new(format!("{}{}", self.schema_pointer, error.instance_path()), error.to_string())
         })?;
         let mut own_defaults = defaults(&self.schema);
         own_defaults.retain(|name, _| self.fields.as_ref().is_none_or(|only| only.contains(name)));
         let mut all_defaults = defaults(reference);
         all_defaults.extend(own_defaults);
-        let mut silent = all_defaults.clone();
+        let mut reference_defaults = all_defaults.clone();
         let properties = self.schema.get("properties").and_then(Value::as_object);
-        silent.retain(|name, _| properties.is_none_or(|properties| !properties.contains_key(name)));
+        reference_defaults.retain(|name, _| properties.is_none_or(|properties| !properties.contains_key(name)));
         let names = |schema: &Value| -> Vec<String> {
             let properties = schema.get("properties").and_then(Value::as_object);
             properties.into_iter().flat_map(Map::keys).filter(|name| *name != "id").cloned().collect()
         };
         let own_fields = self.fields.clone().unwrap_or_else(|| names(&self.schema));
         let served = own_fields.into_iter().chain(names(reference)).collect();
-        let outline = Outline::of(&self.schema);
+        let outline = Outline::from_schema(&self.schema);
         Ok(ResourceType {
             position,
             kind: self.kind,
@@ -200,62 +203,62 @@ impl Declaration {
             fixed: self.fixed,
             template: self.template,
             requires: self.requires,
-            silent,
+            reference_defaults,
             outline: Arc::new(outline),
             validator: Arc::new(validator),
         })
     }
 }
 
-fn decode<'de, T: Deserialize<'de>>(value: &'de Value, base: &str) -> Result<T, Refusal> {
-    crate::decode(value).map_err(|error| Refusal::new(format!("{base}{}", error.pointer), error.message))
+fn decode<'de, T: Deserialize<'de>>(value: &'de Value, base: &str) -> Result<T, InvalidType> {
+    crate::decode(value).map_err(|error| InvalidType::new(format!("{base}{}", error.pointer), error.message))
 }
 
-/// The schema of one document, with an id, and where it stands: `schema.items` in Firestone's form, else `schema`.
-fn document_schema(mut schema: Map) -> Result<(Value, String), Refusal> {
+/// The schema of one document, with an id, and its location: `schema.items` in Firestone's form, else `schema`.
+fn document_schema(mut schema: Map) -> Result<(Value, String), InvalidType> {
     let (mut schema, pointer) = match schema.get("type").and_then(Value::as_str) {
         Some("array") => {
             if schema.get("key").and_then(|key| key.get("name")).and_then(Value::as_str).is_none() {
-                return Err(Refusal::new("/schema", "an array of documents needs a key with a name"));
+                return Err(InvalidType::new("/schema", "an array of documents needs a key with a name"));
             }
             match schema.shift_remove("items") {
                 Some(Value::Object(items)) => (items, "/schema/items"),
-                _ => return Err(Refusal::new("/schema", "an array of documents needs items")),
+                _ => return Err(InvalidType::new("/schema", "an array of documents needs items")),
             }
         }
         Some("object") => (schema, "/schema"),
-        _ => return Err(Refusal::new("/schema", "the schema's type is \"array\" (of documents) or \"object\"")),
+        _ => return Err(InvalidType::new("/schema", "the schema's type is \"array\" (of documents) or \"object\"")),
     };
     for firestone in ["key", "query_params", "descriptions", "methods"] {
         schema.shift_remove(firestone);
     }
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
-        return Err(Refusal::new(pointer, "properties are missing"));
+        return Err(InvalidType::new(pointer, "properties are missing"));
     };
     let id = properties.entry("id").or_insert_with(|| json!({"type": "string"}));
     if id.get("type") != Some(&json!("string")) {
-        return Err(Refusal::new(format!("{pointer}/properties/id"), "an id is a string"));
+        return Err(InvalidType::new(format!("{pointer}/properties/id"), "an id is a string"));
     }
     match schema.entry("required").or_insert_with(|| json!([])) {
         Value::Array(names) if names.contains(&json!("id")) => {}
         Value::Array(names) => names.insert(0, json!("id")),
-        _ => return Err(Refusal::new(format!("{pointer}/required"), "required is a list of field names")),
+        _ => return Err(InvalidType::new(format!("{pointer}/required"), "required is a list of field names")),
     }
     Ok((Value::Object(schema), pointer.to_owned()))
 }
 
 /// The singular and the plural of a kind. Firestone's kinds are plural, the plain form's are singular.
-fn names(kind: &str, plural: Option<String>) -> Result<(String, String), Refusal> {
+fn names(kind: &str, plural: Option<String>) -> Result<(String, String), InvalidType> {
     let rule = "a kind holds a-z, 0-9 and '_' and starts with a letter";
     if !is_name(kind, '_') {
-        return Err(Refusal::new("/kind", rule));
+        return Err(InvalidType::new("/kind", rule));
     }
     if let Some(plural) = plural {
         let singular = if plural == kind { singular(kind) } else { kind.to_owned() };
         return if is_name(&plural, '_') {
             Ok((singular, plural))
         } else {
-            Err(Refusal::new(child(FLUX, "plural"), rule))
+            Err(InvalidType::new(child(FLUX, "plural"), rule))
         };
     }
     if kind.ends_with('s') && !kind.ends_with("ss") {
@@ -284,15 +287,15 @@ fn is_name(text: &str, joint: char) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == joint)
 }
 
-/// Whether a text can be the name of objects on a cluster, and be found by it in their templates.
+/// Whether a text can be the name of objects on a cluster, and be used as an input name in templates.
 fn is_object_name(text: &str) -> bool {
     is_name(text, '-') && text.len() <= 63 && !text.ends_with('-') && !text.contains("--")
 }
 
-fn nests(block: Map) -> Result<Vec<Nest>, Refusal> {
+fn nests(block: Map) -> Result<Vec<Nest>, InvalidType> {
     let nest = |(name, fields): (String, Value)| match serde_json::from_value(fields) {
         Ok(fields) => Ok(Nest { name, fields }),
-        Err(_) => Err(Refusal::new(child(&child(FLUX, "nest"), &name), "a nest is a list of field names")),
+        Err(_) => Err(InvalidType::new(child(&child(FLUX, "nest"), &name), "a nest is a list of field names")),
     };
     block.into_iter().map(nest).collect()
 }

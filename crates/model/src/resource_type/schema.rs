@@ -1,8 +1,8 @@
-//! From the schema that a file declares to the one that documents are held to.
+//! Converts the schema of a file to the strict JSON Schema of its documents.
 //!
-//! Three things differ. Files say `nullable`, which OpenAPI 3.0 and Firestone understand and JSON Schema does not. An
-//! object that lists its fields has no others, so that a typo is an error and not a field that nobody reads. And a
-//! list of references may be written as a `$ref` to the type that it refers to.
+//! They differ in three ways. Files use `nullable`, which OpenAPI 3.0 and Firestone have and JSON Schema does not. An object that
+//! lists its fields has no others, so that a typo is an error and not an unused field. And a list of references may be written
+//! as a `$ref` to the type that it refers to.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(crate) fn strict(declared: &Value) -> Value {
                 fields.iter().map(|(name, field)| (name.clone(), strict(field))).collect()
             }
             ("items" | "additionalProperties" | "not", field) => strict(field),
-            // Parts of a combination see one another's fields, so they stay open.
+            // Parts of a combination (`allOf`) describe the same object, so they stay open.
             ("nullable" | "example" | "expose" | "description" | "x-rules", _) => continue,
             (_, value) => value.clone(),
         };
@@ -27,7 +27,7 @@ pub(crate) fn strict(declared: &Value) -> Value {
     if schema.contains_key("properties") && !schema.contains_key("additionalProperties") {
         schema.insert("additionalProperties".to_owned(), json!(false));
     }
-    // Conditions, which OpenAPI 3.0 has no word for.
+    // Conditions, which OpenAPI 3.0 does not have.
     if let Some(Value::Array(rules)) = declared.get("x-rules")
         && let Value::Array(all) = schema.entry("allOf").or_insert_with(|| json!([]))
     {
@@ -44,7 +44,7 @@ pub(crate) fn strict(declared: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// The schema of a reference: an id and whatever else the type lets a cluster say.
+/// The schema of a reference: an id, and the fields that the type lets a cluster override.
 pub(crate) fn reference(extra: &Map) -> Value {
     let mut properties = Map::new();
     properties.insert("id".to_owned(), json!({"type": "string"}));
@@ -52,8 +52,8 @@ pub(crate) fn reference(extra: &Map) -> Value {
     json!({"type": "object", "required": ["id"], "properties": properties})
 }
 
-/// Puts the schema that `lookup` knows in the place of each `$ref: "#/components/schemas/{name}"`; answers the first
-/// pointer and name that it does not know.
+/// Replaces each `$ref: "#/components/schemas/{name}"` by the schema that `lookup` has for it; fails with the first pointer and
+/// name that it does not have.
 pub(crate) fn resolve_references(
     schema: &mut Value,
     pointer: &str,

@@ -11,7 +11,7 @@ use axum::{
 use futures_util::{Stream, StreamExt as _, stream};
 use model::{Body, Change, ChangeDigest, Op, Revision};
 use serde_json::value::RawValue;
-use store::{EntryQuery, StoreError, WriteAndBefore};
+use store::{ChangeLogQuery, StoreError, WriteAndBefore};
 
 use super::{Segments, answers::summary, changes::json, chunks, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
@@ -60,13 +60,13 @@ pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failur
     let store = past::log(app)?;
     let earlier = Revision(revision.0.checked_sub(1).ok_or_else(|| past::unknown(revision))?);
     let next = Revision(revision.0.saturating_add(1));
-    let query = EntryQuery { after: Some(earlier), before: Some(next), limit: 1, ..EntryQuery::default() };
+    let query = ChangeLogQuery { after: Some(earlier), before: Some(next), limit: 1, ..ChangeLogQuery::default() };
     let _permit = app.limits.past.enter().await?;
-    let entries = store.entries(&query).await.map_err(past::unreadable)?;
+    let entries = store.change_log_entries(&query).await.map_err(past::unreadable)?;
     if let Some(entry) = entries.into_iter().next() {
         return Ok(entry.change);
     }
-    let horizon = store.ends().await.map_err(past::unreadable)?.horizon.revision;
+    let horizon = store.bounds().await.map_err(past::unreadable)?.horizon.revision;
     let is_forgotten = revision <= horizon;
     Err(if is_forgotten { past::unreadable(StoreError::Pruned { horizon }) } else { past::unknown(revision) })
 }
@@ -75,7 +75,7 @@ pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failur
 /// digest fails at its end.
 pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
     let (revision, expected) = (change.revision, change.digest);
-    let begin = Some((0, ChangeDigest::of_heading(change)));
+    let begin = Some((0, ChangeDigest::begin(change)));
     let batches = stream::unfold((app, begin), move |(app, rest)| async move {
         let (from, mut digest) = rest?;
         let writes = match batch(&app, revision, from).await {
@@ -104,5 +104,5 @@ async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAn
     // An answer that has begun is continued; one too many is refused before it begins.
     let limit = &app.limits.past;
     let _permit = if from == 0 { limit.enter().await? } else { limit.go_on().await? };
-    store.writes_of(revision, from, BATCH).await.map_err(past::unreadable)
+    store.writes_of_change(revision, from, BATCH).await.map_err(past::unreadable)
 }

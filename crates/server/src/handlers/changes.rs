@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use model::{Excerpt, FieldError, Id, Kind};
 use serde::Serialize;
-use store::{Entry, EntryQuery};
+use store::{ChangeLogEntry, ChangeLogQuery};
 
 use super::{chunks, past};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
@@ -36,7 +36,7 @@ pub(crate) async fn changes(
 ) -> Result<Response, Failure> {
     let time = "a time, such as 2026-01-31T12:00:00Z";
     let fleet = app.snapshot()?;
-    let query = EntryQuery {
+    let query = ChangeLogQuery {
         kind: kind(&fleet, params.one("kind")?)?,
         id: params.parsed::<Id>("id", "an id")?,
         actor: params.one("actor")?,
@@ -50,7 +50,7 @@ pub(crate) async fn changes(
     let store = past::log(&app)?;
     let entries = {
         let _permit = app.limits.past.enter().await?;
-        store.entries(&query).await.map_err(past::unreadable)?
+        store.change_log_entries(&query).await.map_err(past::unreadable)?
     };
     let next = next_page(&uri, &entries, query.limit)?;
     let items = stream::iter(entries).map(|entry| json(&summary(entry)));
@@ -61,7 +61,7 @@ pub(crate) async fn changes(
 }
 
 /// Where the next page is, if this one is full: the same query, before the last of these.
-pub(super) fn next_page(uri: &Uri, entries: &[Entry], limit: u32) -> Result<Option<HeaderValue>, Failure> {
+pub(super) fn next_page(uri: &Uri, entries: &[ChangeLogEntry], limit: u32) -> Result<Option<HeaderValue>, Failure> {
     let Some(last) = entries.last().filter(|_| u32::try_from(entries.len()) == Ok(limit)) else { return Ok(None) };
     let filters = uri.query().unwrap_or_default().split('&');
     let filters =
@@ -86,7 +86,7 @@ pub(super) fn kind(fleet: &Snapshot, name: Option<String>) -> Result<Option<Kind
 }
 
 /// A change in a list or an event: of a large one only the first documents, and how many there are.
-pub(super) fn summary(Entry { change, writes, total }: Entry) -> ChangeSummary {
+pub(super) fn summary(ChangeLogEntry { change, writes, total }: ChangeLogEntry) -> ChangeSummary {
     let total = Some(total).filter(|total| *total > writes.len());
     let writes = writes.into_iter().map(|(kind, id, op)| WriteSummary { kind, id, op }).collect();
     ChangeSummary { heading: (&change).into(), writes, total }

@@ -12,7 +12,7 @@ use axum::{
 use futures_util::{StreamExt as _, stream};
 use model::{Change, Id, Kind};
 use serde_json::value::RawValue;
-use store::EntryQuery;
+use store::ChangeLogQuery;
 
 use super::{
     Segments,
@@ -33,19 +33,19 @@ pub(crate) async fn history(
     mut params: Params,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
-    let query = EntryQuery {
+    let query = ChangeLogQuery {
         kind: Some(ty.kind.clone()),
         id: Some(id.clone()),
         before: params.revision("before")?,
         limit: page(&mut params, MAX_PAGE)?,
-        ..EntryQuery::default()
+        ..ChangeLogQuery::default()
     };
     params.none_left()?;
     let known = app.snapshot()?.document(ty, &id).is_some();
     let store = past::log(&app)?.clone();
     let entries = {
         let _permit = app.limits.past.enter().await?;
-        store.entries(&query).await.map_err(past::unreadable)?
+        store.change_log_entries(&query).await.map_err(past::unreadable)?
     };
     if entries.is_empty() && !known && query.before.is_none() {
         return Err(fleet::EditError::NotFound { kind: ty.kind.clone(), id }.into());

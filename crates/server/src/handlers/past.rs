@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use fleet::Snapshot;
 use model::{Document, Id, ResourceType, Revision, State};
-use store::{Ends, Picture, Store, StoreError};
+use store::{LogBounds, Store, StoreError, StoredFleet};
 
 use crate::{App, failure::Failure, query::Params};
 
@@ -24,14 +24,14 @@ pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
 }
 
 /// The two ends of the change log.
-pub(crate) async fn ends(app: &App) -> Result<Ends, Failure> {
+pub(crate) async fn ends(app: &App) -> Result<LogBounds, Failure> {
     let store = log(app)?;
     let _permit = app.limits.past.enter().await?;
-    store.ends().await.map_err(unreadable)
+    store.bounds().await.map_err(unreadable)
 }
 
 /// The documents of a type as they were at a revision.
-pub(crate) async fn documents(app: &App, ty: &ResourceType, revision: Revision) -> Result<Arc<Picture>, Failure> {
+pub(crate) async fn documents(app: &App, ty: &ResourceType, revision: Revision) -> Result<Arc<StoredFleet>, Failure> {
     let now = app.snapshot()?;
     let store = log(app)?;
     let found = app.past.of_type(&**store, (now.point(), app.clock.uptime()), revision, ty).await;

@@ -89,7 +89,7 @@ fn conflict(draft: &Draft<'_>, undo: &Undo, revision: Revision) -> Option<FieldE
         (Some(document), _) => format!("revision {} wrote it since", document.revision),
         (None, _) => "it was removed since".to_owned(),
     };
-    Some(FieldError::new("", "changed-since", message).of(&undo.kind, &undo.id))
+    Some(FieldError::new("", "changed-since", message).in_document(&undo.kind, &undo.id))
 }
 
 /// Makes all documents what they were before. A document to which others of them still refer waits until these are written.
@@ -120,7 +120,7 @@ fn put_all_back(draft: &mut Draft<'_>, undo: &[Undo]) -> Result<(), Failure> {
 
 /// Makes a document what it was before.
 fn put_back(draft: &mut Draft<'_>, Undo { kind, id, removed, before }: &Undo) -> Result<(), EditError> {
-    let unknown = || FieldError::new("", "unknown-kind", "no resource type declares this kind").of(kind, id);
+    let unknown = || FieldError::new("", "unknown-kind", "no resource type declares this kind").in_document(kind, id);
     let ty = draft.fleet().registry().by_kind(kind.as_str()).ok_or_else(unknown)?;
     match before {
         Some(op @ Op::Put(_)) => draft.write(ty, id, op.clone()),

@@ -35,7 +35,7 @@ pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params)
     let head = {
         let _permit = app.limits.past.enter().await?;
         match app.log.store() {
-            Ok(store) => store.ends().await.ok().map(|ends| ends.head),
+            Ok(store) => store.bounds().await.ok().map(|ends| ends.head),
             Err(_) => None,
         }
     };

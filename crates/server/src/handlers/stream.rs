@@ -13,7 +13,7 @@ use axum::{
 };
 use futures_core::Stream;
 use model::{Digest, FieldError, Revision};
-use store::{Entry, EntryQuery, StoreError};
+use store::{ChangeLogEntry, ChangeLogQuery, StoreError};
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument as _;
 
@@ -76,7 +76,7 @@ struct Tail {
     at: Revision,
     /// What led there, as far as it is known.
     digest: Option<Digest>,
-    ready: VecDeque<Entry>,
+    ready: VecDeque<ChangeLogEntry>,
     _permit: Permit,
 }
 
@@ -102,7 +102,7 @@ impl Tail {
     }
 
     /// The next change; none where the change log cannot be followed from here or the server stops, which ends the stream.
-    async fn next(&mut self) -> Option<Entry> {
+    async fn next(&mut self) -> Option<ChangeLogEntry> {
         while self.ready.is_empty() {
             let at = self.at;
             tokio::select! {
@@ -121,12 +121,13 @@ impl Tail {
     }
 
     /// The next changes.
-    async fn read(&mut self) -> Result<VecDeque<Entry>, String> {
+    async fn read(&mut self) -> Result<VecDeque<ChangeLogEntry>, String> {
         let store = past::log(&self.app).map_err(|failure| failure.cause().to_owned())?;
         let until = Revision(self.at.0.saturating_add(u64::from(BATCH) + 1));
-        let query = EntryQuery { after: Some(self.at), before: Some(until), limit: BATCH, ..EntryQuery::default() };
+        let query =
+            ChangeLogQuery { after: Some(self.at), before: Some(until), limit: BATCH, ..ChangeLogQuery::default() };
         let permit = self.app.limits.past.go_on().await.map_err(|failure| failure.cause().to_owned())?;
-        let mut entries = store.entries(&query).await.map_err(|error| error.to_string())?;
+        let mut entries = store.change_log_entries(&query).await.map_err(|error| error.to_string())?;
         drop(permit);
         entries.reverse();
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
@@ -143,7 +144,7 @@ impl Tail {
     }
 }
 
-fn event(entry: Entry) -> Result<Event, Failure> {
+fn event(entry: ChangeLogEntry) -> Result<Event, Failure> {
     let id = entry.change.revision.to_string();
     Ok(Event::default().event("change").id(id).data(json(&summary(entry))?))
 }

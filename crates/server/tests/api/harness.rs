@@ -217,7 +217,7 @@ pub(crate) fn append(database: &Path, writes: &[(&str, &str, Op)]) -> Revision {
     let writes = writes.collect();
     block_on(async {
         let store = SqliteStore::open(&dsn).await.unwrap();
-        let head = store.ends().await.unwrap().head;
+        let head = store.bounds().await.unwrap().head;
         let origin = Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None };
         let change = Change::after(&head, origin, writes);
         store.append(&change).await.unwrap();

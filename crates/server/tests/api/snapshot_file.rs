@@ -317,7 +317,10 @@ fn a_backup_is_complete_or_does_not_exist() {
     );
 
     assert!(refused(path, &["restore", "file"], 1).contains("the store has a log already"));
-    assert!(refused(path, &["restore", "--replace", "seed.json"], 1).contains("seed.json: it is no log"));
+    assert!(
+        refused(path, &["restore", "--replace", "seed.json"], 1)
+            .contains("seed.json: it is not a backup of a change log")
+    );
     fs::write(path.join("cut"), &piped.stdout[..piped.stdout.len() - 9]).unwrap();
     assert!(refused(path, &["restore", "--replace", "cut"], 1).contains("cut: it is cut short"));
     assert_eq!(polled_ids(&server).unwrap().len(), 4);

@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "the measured rates are printed")]
 
 #[path = "../api/harness.rs"]
-#[allow(dead_code, unused_imports, reason = "shared with the tests of the API")]
+#[expect(dead_code, unused_imports, reason = "shared with the tests of the API")]
 mod server;
 
 mod crashes;

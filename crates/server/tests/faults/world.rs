@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use harness::{Load, READ, Report};
+use harness::{Load, LoadReport, READ};
 use model::Revision;
 use serde_json::{Value, json};
-use store::{PostgresStore, Store as _, Tables, Timeouts};
+use store::{MissingTables, PostgresStore, Store as _, Timeouts};
 
 use crate::server::{Server, block_on};
 
@@ -120,7 +120,7 @@ pub(crate) fn converge(servers: &[&Server], url: &str) {
 pub(crate) fn log(url: &str) -> Vec<(Revision, Option<String>)> {
     let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
     let changes = block_on(async {
-        let store = PostgresStore::open(&url.parse().unwrap(), 1, timeouts, Tables::Found).await.unwrap();
+        let store = PostgresStore::open(&url.parse().unwrap(), 1, timeouts, MissingTables::Refuse).await.unwrap();
         store.changes_after(Revision::ZERO, u32::MAX).await.unwrap().changes
     });
     changes.into_iter().map(|change| (change.revision, change.request_id)).collect()

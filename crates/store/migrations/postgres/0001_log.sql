@@ -1,24 +1,24 @@
--- Where the log begins and ends: one row, made with the log's name when a program first opens it.
+-- The bounds of the log: one row, created with the log's name when a program first opens it.
 CREATE TABLE fleet_log (
     one               BIGINT  PRIMARY KEY CHECK (one = 1),
     store             TEXT    NOT NULL,
-    -- The newest change, under which word of an operator it was made, and what led to it.
+    -- The newest change, its epoch, and its digest.
     head              BIGINT  NOT NULL,
     epoch             BIGINT  NOT NULL,
     digest            BYTEA   NOT NULL,
-    -- How many documents there are at the head. Whoever loads the picture counts and compares.
+    -- The number of documents at the head. A server that loads them compares.
     documents         BIGINT  NOT NULL,
-    -- The changes up to here are forgotten; of the writes up to here, those are kept that make the picture here.
+    -- Changes up to here are pruned; of their writes, only those of the documents at this revision are kept.
     horizon           BIGINT  NOT NULL,
     horizon_epoch     BIGINT  NOT NULL,
     horizon_digest    BYTEA   NOT NULL
 );
 
--- The log: every change, in order, with what it wrote.
+-- The change log: every change, in order, with its writes.
 CREATE TABLE fleet_changes (
     revision   BIGINT  PRIMARY KEY,
     epoch      BIGINT  NOT NULL,
-    -- For an operator's word: the digest of what it overrules.
+    -- For an operator's acceptance: the digest that it overrules.
     overrules  BYTEA,
     parent     BYTEA   NOT NULL,
     digest     BYTEA   NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE fleet_changes (
 
 CREATE TABLE fleet_writes (
     revision BIGINT  NOT NULL,
-    -- The place within the change.
+    -- The position within the change.
     position BIGINT  NOT NULL,
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE fleet_writes (
 -- A change writes a document at most once.
 CREATE UNIQUE INDEX fleet_writes_of_document ON fleet_writes (kind, id, revision);
 
--- The picture at the head of the log, so that a start reads what is and not all that was.
+-- The documents at the head of the log, so that a start does not read the whole log.
 CREATE TABLE fleet_documents (
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE fleet_documents (
     PRIMARY KEY (kind, id)
 );
 
--- What is left of changes that are forgotten, so that whoever was away for long can still tell whether it is the same log.
+-- The digests of pruned changes, so that a replica that was away for long can still find out whether it is the same log.
 CREATE TABLE fleet_past (
     revision  BIGINT PRIMARY KEY,
     digest    BYTEA NOT NULL,

@@ -1,10 +1,10 @@
--- A body is kept once: with the write that made it. What the picture at the head of the log is made of is said by numbers of
--- writes, so that a change of a document writes its body once, and the picture is some kilobytes.
+-- A body is stored once, with its write. The documents at the head are references to writes by number, so that a change of a
+-- document writes its body only once.
 CREATE TABLE fleet_writes_numbered (
-    -- Its own, unlike a rowid, which a VACUUM may change.
+    -- A key of its own, because a VACUUM may change a rowid.
     number   INTEGER PRIMARY KEY,
     revision INTEGER NOT NULL,
-    -- The place within the change.
+    -- The position within the change.
     position INTEGER NOT NULL,
     kind     TEXT    NOT NULL,
     id       TEXT    NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE fleet_writes_numbered (
 INSERT INTO fleet_writes_numbered (revision, position, kind, id, op, body, checksum)
 SELECT revision, position, kind, id, op, body, checksum FROM fleet_writes ORDER BY revision, position;
 
--- The picture at the head of the log, so that a start reads what is and not all that was.
+-- The documents at the head of the log, so that a start does not read the whole log.
 CREATE TABLE fleet_current (
     kind  TEXT    NOT NULL,
     id    TEXT    NOT NULL,
@@ -33,7 +33,7 @@ ALTER TABLE fleet_writes_numbered RENAME TO fleet_writes;
 -- A change writes a document at most once.
 CREATE UNIQUE INDEX fleet_writes_of_document ON fleet_writes (kind, id, revision);
 
--- What is current comes first, and its writes are looked up: never the other way round, which would be all that ever was.
+-- CROSS JOIN makes SQLite read the current documents first and look up their writes, and never scan all writes.
 CREATE VIEW fleet_documents AS
 SELECT c.kind, c.id, w.revision, w.op, w.body, w.checksum FROM fleet_current c
 CROSS JOIN fleet_writes w ON w.number = c.write AND w.kind = c.kind AND w.id = c.id;

@@ -1,32 +1,32 @@
-//! Writing a change: into the log, and into the picture at its head.
+//! Writes changes to the log, and to the documents at its head.
 
 use model::Change;
 
 use super::{Connection, Query, query, rows};
 use crate::StoreError;
 
-/// Serialization failure, and deadlock.
-const LOST: [&str; 2] = ["40001", "40P01"];
+/// The codes of a serialization failure and of a deadlock.
+const CONFLICT_CODES: [&str; 2] = ["40001", "40P01"];
 
-/// What makes a log empty.
-pub(super) const CLEAR: &[&str] =
+/// The statements that empty a log.
+pub(super) const DELETE_ALL: &[&str] =
     &["DELETE FROM fleet_writes", "DELETE FROM fleet_changes", "DELETE FROM fleet_documents", "DELETE FROM fleet_past"];
 
-/// What makes a picture of writes, of which there is one for each document.
-pub(super) const PICTURE: &str = "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
+/// Makes every write the current document. There must be one write for each document.
+pub(super) const INSERT_CURRENT: &str = "INSERT INTO fleet_documents (kind, id, revision, op, body, checksum)
      SELECT kind, id, revision, op, body, checksum FROM fleet_writes";
 
-/// Takes rows apart into columns, which travel as arrays: a change of ten thousand writes is one statement.
+/// The values of one column of all rows. Columns are bound as arrays, so that a change of ten thousand writes is one statement.
 macro_rules! column {
     ($rows:expr, $name:ident) => {
         $rows.iter().map(|row| row.$name).collect::<Vec<_>>()
     };
 }
 
-/// Writes changes, one after another; says false where one does not come directly after the head, and whoever began the
-/// transaction gives it up. Whoever moves the head has its row; others wait for it and then find that it is not where they
-/// saw it.
-pub(super) async fn write(connection: &mut Connection, changes: &[Change]) -> Result<bool, StoreError> {
+/// Appends changes in the caller's transaction. Returns false if one does not come directly after the head; the caller then
+/// rolls back. The transaction that moves the head locks its row; others wait for the lock, and then find that the head has
+/// moved.
+pub(super) async fn append_all(connection: &mut Connection, changes: &[Change]) -> Result<bool, StoreError> {
     for change in changes {
         if !append(connection, change).await? {
             return Ok(false);
@@ -36,7 +36,7 @@ pub(super) async fn write(connection: &mut Connection, changes: &[Change]) -> Re
 }
 
 async fn append(connection: &mut Connection, change: &Change) -> Result<bool, StoreError> {
-    let rows = change.writes.iter().enumerate().map(|(at, write)| rows::WriteRow::of(write, change.revision, at));
+    let rows = change.writes.iter().enumerate().map(|(at, write)| rows::WriteRow::new(write, change.revision, at));
     let rows: Vec<_> = rows.collect();
     let append = query(
         "WITH w AS MATERIALIZED (
@@ -61,13 +61,13 @@ async fn append(connection: &mut Connection, change: &Change) -> Result<bool, St
          INSERT INTO fleet_changes (revision, epoch, overrules, parent, digest, at, actor, reason, request_id)
          SELECT revision, $2, $3, $4, $5, $6, $7, $8, $9 FROM head",
     )
-    .bind(rows::number(change.revision.0));
+    .bind(rows::to_i64(change.revision.0));
     let append = rows::bind_change(append, change).bind(column!(rows, position));
     let written = bind_content(append, &rows).execute(&mut *connection).await;
     match written {
         Ok(written) if written.rows_affected() == 0 => return Ok(false),
-        // Databases that do not let writers wait for one another say that another was first.
-        Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| LOST.contains(&&*code)) => {
+        // A database that does not let writers wait for one another reports a conflict instead.
+        Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| CONFLICT_CODES.contains(&&*code)) => {
             return Ok(false);
         }
         other => other?,
@@ -77,7 +77,7 @@ async fn append(connection: &mut Connection, change: &Change) -> Result<bool, St
             "DELETE FROM fleet_documents
              WHERE (kind, id) IN (SELECT kind, id FROM fleet_writes WHERE revision = $1 AND op = 'remove')",
         )
-        .bind(rows::number(change.revision.0))
+        .bind(rows::to_i64(change.revision.0))
         .execute(connection)
         .await?;
     }
@@ -98,7 +98,7 @@ pub(super) async fn insert_writes(
     Ok(())
 }
 
-/// Gives a query what rows say, after where they stand.
+/// Binds the columns of rows that come after revision and position.
 fn bind_content<'q>(query: Query<'q>, rows: &'q [rows::WriteRow<'_>]) -> Query<'q> {
     query
         .bind(column!(rows, kind))

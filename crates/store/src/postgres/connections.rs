@@ -1,8 +1,7 @@
-//! A few connections, kept while they work.
+//! A small pool of connections.
 //!
-//! A connection on which anything failed, or took too long, is thrown away with all it had in mind: the server undoes its
-//! transaction. So nothing here ever waits for a connection to get well, and a network that swallows packets costs one
-//! deadline and no slot.
+//! A connection on which anything failed, or took too long, is closed, and the database rolls its transaction back. So nothing
+//! here waits for a broken connection, and a network that drops packets costs one deadline and no slot.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -19,27 +18,27 @@ use tokio::{
 use super::dsn::PostgresDsn;
 use crate::StoreError;
 
-/// How long the database may take.
+/// How long to wait for the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// To give a connection: for the wait until one is free, and for making one.
+    /// For a connection: until one is free, and until a new one is open.
     pub connection: Duration,
-    /// For a statement; the server gives it up then, and a moment later so does this side.
+    /// For a statement: the database cancels it then, and this side stops waiting a moment later.
     pub statement: Duration,
 }
 
-/// The server has no connection left, until somebody gives one back.
-const TOO_MANY: &str = "53300";
-const A_MOMENT: Duration = Duration::from_millis(50);
+/// The code for a database that has no free connection; another client may close one soon.
+const TOO_MANY_CONNECTIONS: &str = "53300";
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The longest time for which a transaction that nobody waits for may wait for its client.
-const STALLED: Duration = Duration::from_mins(1);
+/// How long a transaction that holds no lock may be idle before the database ends it.
+const MAX_IDLE: Duration = Duration::from_mins(1);
 
-/// For what the server's own deadline takes to reach us.
+/// How much longer than the database's own deadline this side waits, so that its error can arrive.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct ConnectionPool {
     options: PgConnectOptions,
     timeouts: Timeouts,
     slots: Semaphore,
@@ -49,23 +48,23 @@ pub(super) struct Connections {
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Reading, all of it as of one moment.
+    /// To read one consistent state.
     Read,
-    /// A change.
+    /// To append changes.
     Write,
-    /// Something that takes as long as it takes.
+    /// To migrate or to restore, without a deadline.
     Restore,
 }
 
-/// A transaction. Dropped, it never was.
-pub(super) struct Work<'c> {
+/// A transaction. If it is dropped, its connection is closed, and the database rolls it back.
+pub(super) struct PostgresTransaction<'c> {
     connection: PgConnection,
-    /// What is to be waited for in it.
+    /// How long each step may take; none for no limit.
     pub(super) deadline: Option<Duration>,
     _slot: SemaphorePermit<'c>,
 }
 
-impl Deref for Work<'_> {
+impl Deref for PostgresTransaction<'_> {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
@@ -73,37 +72,37 @@ impl Deref for Work<'_> {
     }
 }
 
-impl DerefMut for Work<'_> {
+impl DerefMut for PostgresTransaction<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.connection
     }
 }
 
-impl Connections {
+impl ConnectionPool {
     pub(super) fn new(dsn: &PostgresDsn, size: u32, timeouts: Timeouts) -> Self {
         let slots = Semaphore::new(usize::try_from(size).unwrap_or(1).max(1));
         Self { options: dsn.options.clone(), timeouts, slots, idle: Mutex::new(Vec::new()) }
     }
 
-    pub(super) async fn begin(&self, purpose: Purpose) -> Result<Work<'_>, StoreError> {
+    pub(super) async fn begin(&self, purpose: Purpose) -> Result<PostgresTransaction<'_>, StoreError> {
         let slot = timeout(self.timeouts.connection, self.slots.acquire()).await;
         let Ok(Ok(slot)) = slot else {
-            return Err(StoreError::Unavailable("all connections are busy".to_owned()));
+            return Err(StoreError::Unavailable("all connections to the database are busy".to_owned()));
         };
         let deadline = (purpose != Purpose::Restore).then_some(self.timeouts.statement);
-        let begin = begin(purpose, deadline.unwrap_or_default());
+        let begin = begin_statement(purpose, deadline.unwrap_or_default());
         let Ok(connection) = timeout(self.timeouts.connection, self.connection(&begin)).await else {
-            // Those that are idle would not answer either.
+            // The idle connections would not answer either.
             self.idle().clear();
-            return Err(StoreError::Unavailable("it does not answer".to_owned()));
+            return Err(StoreError::Unavailable("the database does not answer".to_owned()));
         };
-        Ok(Work { connection: connection?, deadline, _slot: slot })
+        Ok(PostgresTransaction { connection: connection?, deadline, _slot: slot })
     }
 
     /// A connection on which a transaction has begun.
     async fn connection(&self, begin: &str) -> Result<PgConnection, StoreError> {
         loop {
-            // One that was idle may have been cut off meanwhile. Nothing was asked of it yet, so the next one can be tried.
+            // An idle connection may have been cut off meanwhile. It has no transaction yet, so the next one can be tried.
             while let Some(mut connection) = self.take_idle() {
                 if run(&mut connection, None, begin).await.is_ok() {
                     return Ok(connection);
@@ -114,27 +113,27 @@ impl Connections {
                     run(&mut connection, None, begin).await?;
                     return Ok(connection);
                 }
-                Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| code == TOO_MANY) => {
-                    tokio::time::sleep(A_MOMENT).await;
+                Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| code == TOO_MANY_CONNECTIONS) => {
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Makes a transaction last.
-    pub(super) async fn commit(&self, work: Work<'_>) -> Result<(), StoreError> {
-        self.end(work, "COMMIT").await
+    /// Commits a transaction.
+    pub(super) async fn commit(&self, transaction: PostgresTransaction<'_>) -> Result<(), StoreError> {
+        self.end(transaction, "COMMIT").await
     }
 
-    /// Makes a transaction that did nothing wrong undone.
-    pub(super) async fn roll_back(&self, work: Work<'_>) -> Result<(), StoreError> {
-        self.end(work, "ROLLBACK").await
+    /// Rolls back a transaction and keeps its connection.
+    pub(super) async fn roll_back(&self, transaction: PostgresTransaction<'_>) -> Result<(), StoreError> {
+        self.end(transaction, "ROLLBACK").await
     }
 
-    async fn end(&self, mut work: Work<'_>, how: &'static str) -> Result<(), StoreError> {
-        run(&mut work.connection, work.deadline, how).await?;
-        self.idle().push(work.connection);
+    async fn end(&self, mut transaction: PostgresTransaction<'_>, statement: &'static str) -> Result<(), StoreError> {
+        run(&mut transaction.connection, transaction.deadline, statement).await?;
+        self.idle().push(transaction.connection);
         Ok(())
     }
 
@@ -147,46 +146,46 @@ impl Connections {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes what is idle, and gives no more.
+    /// Closes the idle connections, and lends no more.
     pub(super) async fn close(&self) {
         self.slots.close();
         let idle = std::mem::take(&mut *self.idle());
         for connection in idle {
-            // It is not needed any more, however it takes that.
+            // A connection that cannot be closed is dropped.
             let _ = timeout(GRACE, sqlx::Connection::close(connection)).await;
         }
     }
 }
 
-/// Limits that end with the transaction: where this side is cut off, the server lets go of it and of its locks.
-fn begin(purpose: Purpose, deadline: Duration) -> String {
-    let how = match purpose {
+/// Begins a transaction with limits of its own: if this side is cut off, the database ends it and releases its locks.
+fn begin_statement(purpose: Purpose, deadline: Duration) -> String {
+    let mode = match purpose {
         Purpose::Read => "ISOLATION LEVEL REPEATABLE READ READ ONLY",
         Purpose::Write | Purpose::Restore => "ISOLATION LEVEL READ COMMITTED READ WRITE",
     };
-    // A writer holds the row that others wait for.
-    let idle = if purpose == Purpose::Write { deadline } else { STALLED };
+    // A writer locks the row that other writers wait for.
+    let idle = if purpose == Purpose::Write { deadline } else { MAX_IDLE };
     let (limit, idle) = (deadline.as_millis(), idle.as_millis());
     format!(
-        "BEGIN {how}; SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
+        "BEGIN {mode}; SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
     )
 }
 
 async fn run(connection: &mut PgConnection, deadline: Option<Duration>, statement: &str) -> Result<(), StoreError> {
     let run = async { Ok(sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)?) };
-    within(deadline, run).await
+    with_deadline(deadline, run).await
 }
 
-/// Waits for a piece of work on the database, but not for ever.
-pub(super) async fn within<T, E: From<StoreError>>(
+/// Waits for work on the database, but no longer than the deadline.
+pub(super) async fn with_deadline<T, E: From<StoreError>>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     match deadline {
         None => work.await,
         Some(deadline) => match timeout(deadline + GRACE, work).await {
-            Ok(done) => done,
-            Err(_) => Err(StoreError::Unavailable("it takes too long".to_owned()).into()),
+            Ok(result) => result,
+            Err(_) => Err(StoreError::Unavailable("the database took too long".to_owned()).into()),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Wake-up calls between processes. They make followers quick; without them, patience does.
+//! Notifications between processes (`LISTEN`, `NOTIFY`). They make followers faster; without them, followers poll.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,41 +10,41 @@ use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 
 use super::dsn::PostgresDsn;
 
-/// The channel on which appends are told.
+/// The channel on which appends are announced.
 const CHANNEL: &str = "flux_resourceset";
 
 /// A setting that only the listening session has.
 const MARK: &str = "flux_resourceset.listener";
 
-/// How long to wait before the database is asked again to tell.
-const PAUSE: Duration = Duration::from_secs(5);
+/// How long to wait for a step, and before the next attempt after a failure.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// Tells and listens until it is dropped.
+/// Sends and receives notifications until it is dropped.
 #[derive(Debug)]
 pub(super) struct Listener {
-    listening: JoinHandle<()>,
-    telling: JoinHandle<()>,
-    news: Arc<Notify>,
+    receiving: JoinHandle<()>,
+    sending: JoinHandle<()>,
+    pending: Arc<Notify>,
 }
 
 impl Listener {
-    /// Hands every call on.
-    pub(super) fn start(dsn: &PostgresDsn, told: Arc<Notify>) -> Self {
-        let news = Arc::new(Notify::new());
-        let listening = tokio::spawn(listen(dsn.clone(), told));
-        let telling = tokio::spawn(tell(dsn.clone(), news.clone()));
-        Self { listening, telling, news }
+    /// Starts to listen, and calls `appended` for each notification.
+    pub(super) fn start(dsn: &PostgresDsn, appended: Arc<Notify>) -> Self {
+        let pending = Arc::new(Notify::new());
+        let receiving = tokio::spawn(receive(dsn.clone(), appended));
+        let sending = tokio::spawn(send(dsn.clone(), pending.clone()));
+        Self { receiving, sending, pending }
     }
 
-    /// Tells everybody who listens. Not part of any change, and nobody waits for it: where it cannot be told, they look by
-    /// themselves.
-    pub(super) fn tell(&self) {
-        self.news.notify_one();
+    /// Notifies the other processes of an append. This is not part of any transaction, and nothing waits for it: a process that
+    /// is not notified polls.
+    pub(super) fn notify(&self) {
+        self.pending.notify_one();
     }
 
     pub(super) fn stop(&self) {
-        self.listening.abort();
-        self.telling.abort();
+        self.receiving.abort();
+        self.sending.abort();
     }
 }
 
@@ -54,48 +54,48 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(dsn: PostgresDsn, told: Arc<Notify>) {
-    // A session that is shared must not listen: whoever gets it next would be told. A pooler does not hand this setting on,
-    // so a session that has it is ours alone.
-    let mark = crate::name().to_string();
+async fn receive(dsn: PostgresDsn, appended: Arc<Notify>) {
+    // A shared session must not listen: the next client of the pooler would get our notifications. A pooler does not pass this
+    // setting on, so a session that has it is ours alone.
+    let mark = crate::new_store_id().to_string();
     let options = dsn.options.options([(MARK, &mark)]);
-    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PAUSE).connect_lazy_with(options);
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(RETRY_DELAY).connect_lazy_with(options);
     let listen = async || -> Result<(), sqlx::Error> {
         let mut listener = PgListener::connect_with(&pool).await?;
         let marked = super::query("SELECT current_setting($1, true)").bind(MARK).fetch_one(&mut listener).await?;
         if marked.try_get::<Option<&str>, _>(0)? != Some(&mark) {
-            return Err(sqlx::Error::Protocol("the session is not ours alone".to_owned()));
+            return Err(sqlx::Error::Protocol("a pooler shares this session with other clients".to_owned()));
         }
         listener.listen(CHANNEL).await?;
-        tracing::debug!("the database tells of changes");
-        // None is a connection that broke.
+        tracing::debug!("listening for notifications of appends");
+        // None means that the connection broke.
         while listener.try_recv().await?.is_some() {
-            told.notify_one();
+            appended.notify_one();
         }
         Ok(())
     };
     loop {
         if let Err(error) = listen().await {
-            tracing::debug!("the database does not tell of changes, so it is asked: {error}");
+            tracing::debug!("cannot listen for notifications of appends; polling until the next attempt: {error}");
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
-async fn tell(dsn: PostgresDsn, news: Arc<Notify>) {
-    let tell = async || -> Result<(), sqlx::Error> {
-        let connection = timeout(PAUSE, dsn.options.connect()).await;
+async fn send(dsn: PostgresDsn, pending: Arc<Notify>) {
+    let send = async || -> Result<(), sqlx::Error> {
+        let connection = timeout(RETRY_DELAY, dsn.options.connect()).await;
         let mut connection = connection.map_err(|_| sqlx::Error::PoolTimedOut)??;
         loop {
-            let told = sqlx::raw_sql(AssertSqlSafe(format!("NOTIFY {CHANNEL}"))).execute(&mut connection);
-            timeout(PAUSE, told).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-            news.notified().await;
+            let sent = sqlx::raw_sql(AssertSqlSafe(format!("NOTIFY {CHANNEL}"))).execute(&mut connection);
+            timeout(RETRY_DELAY, sent).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            pending.notified().await;
         }
     };
     loop {
-        news.notified().await;
-        if let Err(error) = tell().await {
-            tracing::debug!("the database is not told of changes: {error}");
+        pending.notified().await;
+        if let Err(error) = send().await {
+            tracing::debug!("cannot notify other processes of an append; they find it by polling: {error}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What all databases do alike: reading the log, forgetting its beginning, and putting a whole one back.
+//! The statements that all databases share: reading the change log, pruning its beginning, and restoring a whole one.
 //!
-//! One text, compiled for each of them: `super` says what a connection, a row and a query are there.
+//! This file is compiled once for each database: `super` defines what a connection, a row and a query are there. A trait
+//! over the two drivers would need as many lines again for their parameters and rows.
 
 use std::slice;
 
@@ -10,46 +11,47 @@ use tokio::task::spawn_blocking;
 
 use super::{Connection, append, column, documents, query, rows};
 use crate::{
-    Changes, Ends, Entry, EntryQuery, Kinds, LISTED, Picture, RestoreError, StoreError, Tail, WriteAndBefore,
-    pieces::{Collection, Pieces},
+    ChangeBatch, ChangeLogEntry, ChangeLogQuery, KindFilter, LISTED_WRITES, LogBounds, RestoreChanges, RestoreError,
+    StoreError, StoredFleet, WriteAndBefore,
+    chunks::{DocumentCollector, DocumentSender},
 };
 
-/// The one row that says where the log begins and ends.
-pub(super) const LOG: &str = "SELECT * FROM fleet_log";
+/// The one row with the bounds of the log.
+pub(super) const SELECT_LOG: &str = "SELECT * FROM fleet_log";
 
-async fn log(connection: &mut Connection) -> Result<super::Row, StoreError> {
-    let row = query(LOG).fetch_optional(connection).await?;
-    row.ok_or_else(|| StoreError::Unavailable("its log has not been made yet".to_owned()))
+async fn log_row(connection: &mut Connection) -> Result<super::Row, StoreError> {
+    let row = query(SELECT_LOG).fetch_optional(connection).await?;
+    row.ok_or_else(|| StoreError::Unavailable("its change log has not been created yet".to_owned()))
 }
 
-pub(super) async fn ends(connection: &mut Connection) -> Result<Ends, StoreError> {
-    rows::ends(&log(connection).await?)
+pub(super) async fn bounds(connection: &mut Connection) -> Result<LogBounds, StoreError> {
+    rows::bounds(&log_row(connection).await?)
 }
 
-/// Whether everything after a revision is still known.
-fn keep(ends: &Ends, revision: Revision) -> Result<(), StoreError> {
-    let horizon = ends.horizon.revision;
+/// Fails if changes after a revision were pruned.
+fn ensure_retained(bounds: &LogBounds, revision: Revision) -> Result<(), StoreError> {
+    let horizon = bounds.horizon.revision;
     if revision < horizon { Err(StoreError::Pruned { horizon }) } else { Ok(()) }
 }
 
-pub(super) async fn read(connection: &mut Connection, to: &Pieces) -> Result<Point, StoreError> {
-    let log = log(connection).await?;
-    let mut there = 0;
-    for found in [
+pub(super) async fn read_documents(connection: &mut Connection, to: &DocumentSender) -> Result<Point, StoreError> {
+    let log = log_row(connection).await?;
+    let mut found = 0;
+    for select in [
         query("SELECT * FROM fleet_documents WHERE kind <> $1"),
         query("SELECT * FROM fleet_documents WHERE kind = $1"),
     ] {
-        there += documents::read(found.bind(ResourceType::CLUSTER), connection, to).await?;
+        found += documents::read(select.bind(ResourceType::CLUSTER), connection, to).await?;
     }
-    let (there, written) = (rows::number(there as u64), column::<i64>(&log, "documents")?);
-    if there != written {
-        return Err(StoreError::Corrupt(format!("{there} documents are there, {written} were written")));
+    let (found, recorded) = (rows::to_i64(found as u64), column::<i64>(&log, "documents")?);
+    if found != recorded {
+        return Err(StoreError::Corrupt(format!("it has {found} documents, but its last change recorded {recorded}")));
     }
-    Ok(rows::ends(&log)?.head)
+    Ok(rows::bounds(&log)?.head)
 }
 
-/// Reads many rows where nobody waits for it: polls are answered meanwhile.
-async fn aside<T: Send + 'static>(
+/// Decodes many rows on a blocking thread, so that they do not delay polls.
+async fn decode_on_blocking_thread<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     spawn_blocking(read).await.map_err(|error| StoreError::Unavailable(error.to_string()))?
@@ -59,16 +61,16 @@ pub(super) async fn changes_after(
     connection: &mut Connection,
     after: Revision,
     limit: u32,
-) -> Result<Tail, StoreError> {
-    let ends = ends(connection).await?;
-    let head = ends.head;
+) -> Result<ChangeBatch, StoreError> {
+    let bounds = bounds(connection).await?;
+    let head = bounds.head;
     if head.revision <= after {
-        return Ok(Tail { head, changes: Vec::new() });
+        return Ok(ChangeBatch { head, changes: Vec::new() });
     }
-    keep(&ends, after)?;
+    ensure_retained(&bounds, after)?;
     let until = Revision(after.0.saturating_add(u64::from(limit))).min(head.revision);
-    let of_range = |text| query(text).bind(rows::number(after.0)).bind(rows::number(until.0));
-    let found = of_range("SELECT * FROM fleet_changes WHERE revision > $1 AND revision <= $2 ORDER BY revision")
+    let in_range = |text| query(text).bind(rows::to_i64(after.0)).bind(rows::to_i64(until.0));
+    let found = in_range("SELECT * FROM fleet_changes WHERE revision > $1 AND revision <= $2 ORDER BY revision")
         .fetch_all(&mut *connection)
         .await?;
     let changes = found.iter().map(rows::change).collect::<Result<Vec<_>, _>>()?;
@@ -76,17 +78,19 @@ pub(super) async fn changes_after(
         return Err(StoreError::Corrupt(format!("the log has a gap after revision {after}")));
     }
     let text = "SELECT * FROM fleet_writes WHERE revision > $1 AND revision <= $2 ORDER BY revision, position";
-    let found = of_range(text).fetch_all(connection).await?;
-    let changes = aside(move || whole(changes, &found)).await?;
-    Ok(Tail { head, changes })
+    let found = in_range(text).fetch_all(connection).await?;
+    let changes = decode_on_blocking_thread(move || with_writes(changes, &found)).await?;
+    Ok(ChangeBatch { head, changes })
 }
 
-/// Changes with their writes, as they were made.
-fn whole(mut changes: Vec<Change>, writes: &[super::Row]) -> Result<Vec<Change>, StoreError> {
+/// Adds their writes to changes, and checks each against its digest.
+fn with_writes(mut changes: Vec<Change>, writes: &[super::Row]) -> Result<Vec<Change>, StoreError> {
     let mut writes = writes.iter().peekable();
     for change in &mut changes {
-        let number = rows::number(change.revision.0);
-        while let Some(row) = writes.next_if(|row| column(row, "revision").is_ok_and(|of: i64| of == number)) {
+        let number = rows::to_i64(change.revision.0);
+        while let Some(row) =
+            writes.next_if(|row| column(row, "revision").is_ok_and(|revision: i64| revision == number))
+        {
             change.writes.push(rows::write(row)?);
         }
         if !change.is_whole() {
@@ -100,46 +104,46 @@ fn whole(mut changes: Vec<Change>, writes: &[super::Row]) -> Result<Vec<Change>,
     }
 }
 
-/// The point of a revision that is neither forgotten nor to come.
-async fn point_at(connection: &mut Connection, ends: &Ends, revision: Revision) -> Result<Point, StoreError> {
-    keep(ends, revision)?;
-    if revision == ends.horizon.revision {
-        return Ok(ends.horizon);
+/// The point of a revision between the horizon and the head.
+async fn point_at(connection: &mut Connection, bounds: &LogBounds, revision: Revision) -> Result<Point, StoreError> {
+    ensure_retained(bounds, revision)?;
+    if revision == bounds.horizon.revision {
+        return Ok(bounds.horizon);
     }
     let found = query("SELECT * FROM fleet_changes WHERE revision = $1")
-        .bind(rows::number(revision.0))
+        .bind(rows::to_i64(revision.0))
         .fetch_optional(connection)
         .await?;
     let change: Change = match &found {
         Some(row) => rows::change(row)?,
         None => return Err(StoreError::Corrupt(format!("the log has no revision {revision}"))),
     };
-    Ok(ends.head.after(&change))
+    Ok(bounds.head.after(&change))
 }
 
 pub(super) async fn documents_at(
     connection: &mut Connection,
     revision: Revision,
-    kinds: &Kinds,
-) -> Result<Picture, StoreError> {
-    let ends = ends(connection).await?;
-    let point = point_at(connection, &ends, revision).await?;
-    // Each finds the last writes in the index, and reads the bodies of no others.
+    kinds: &KindFilter,
+) -> Result<StoredFleet, StoreError> {
+    let bounds = bounds(connection).await?;
+    let point = point_at(connection, &bounds, revision).await?;
+    // Each statement finds the last writes in the index, and reads only their bodies.
     let (text, kind) = match kinds {
-        Kinds::All => (
+        KindFilter::All => (
             "SELECT w.* FROM fleet_writes w JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes
              WHERE revision <= $1 GROUP BY kind, id) last
              ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
             None,
         ),
-        Kinds::Only(kind) => (
+        KindFilter::Only(kind) => (
             "SELECT w.* FROM fleet_writes w JOIN (SELECT kind, id, max(revision) AS revision FROM fleet_writes
              WHERE kind = $2 AND revision <= $1 GROUP BY kind, id) last
              ON w.kind = last.kind AND w.id = last.id AND w.revision = last.revision WHERE w.op <> 'remove'",
             Some(kind),
         ),
         // Two ranges of the index, one before the kind and one after it.
-        Kinds::Except(kind) => (
+        KindFilter::Except(kind) => (
             "SELECT w.* FROM fleet_writes w JOIN (
              SELECT kind, id, max(revision) AS revision FROM fleet_writes
              WHERE kind < $2 AND revision <= $1 GROUP BY kind, id UNION ALL
@@ -149,37 +153,37 @@ pub(super) async fn documents_at(
             Some(kind),
         ),
     };
-    let found = query(text).bind(rows::number(revision.0));
+    let found = query(text).bind(rows::to_i64(revision.0));
     let found = match kind {
         Some(kind) => found.bind(kind.as_str()),
         None => found,
     };
-    let (to, collection) = Collection::begin_packed();
+    let (to, collector) = DocumentCollector::start_packed();
     documents::read(found, connection, &to).await?;
     drop(to);
-    collection.picture(point).await
+    collector.finish(point).await
 }
 
-pub(super) async fn writes_of(
+pub(super) async fn writes_of_change(
     connection: &mut Connection,
     revision: Revision,
     from: usize,
     limit: usize,
 ) -> Result<Vec<WriteAndBefore>, StoreError> {
     let Some(earlier) = revision.0.checked_sub(1).map(Revision) else { return Ok(Vec::new()) };
-    keep(&ends(connection).await?, earlier)?;
+    ensure_retained(&bounds(connection).await?, earlier)?;
     let found = query(
         "SELECT w.*, b.op AS before_op, b.body AS before_body, b.checksum AS before_checksum
          FROM fleet_writes w LEFT JOIN fleet_writes b ON b.kind = w.kind AND b.id = w.id AND b.revision =
          (SELECT max(e.revision) FROM fleet_writes e WHERE e.kind = w.kind AND e.id = w.id AND e.revision < w.revision)
          WHERE w.revision = $1 AND w.position >= $2 AND w.position < $3 ORDER BY w.position",
     )
-    .bind(rows::number(revision.0))
-    .bind(rows::number(from as u64))
-    .bind(rows::number(from.saturating_add(limit) as u64))
+    .bind(rows::to_i64(revision.0))
+    .bind(rows::to_i64(from as u64))
+    .bind(rows::to_i64(from.saturating_add(limit) as u64))
     .fetch_all(connection)
     .await?;
-    aside(move || found.iter().map(rows::write_and_before).collect()).await
+    decode_on_blocking_thread(move || found.iter().map(rows::write_and_before).collect()).await
 }
 
 pub(super) async fn document_at(
@@ -188,21 +192,24 @@ pub(super) async fn document_at(
     id: &Id,
     revision: Revision,
 ) -> Result<Option<(Revision, Op)>, StoreError> {
-    keep(&ends(connection).await?, revision)?;
+    ensure_retained(&bounds(connection).await?, revision)?;
     let row = query(
         "SELECT * FROM fleet_writes WHERE kind = $1 AND id = $2 AND revision <= $3 ORDER BY revision DESC LIMIT 1",
     )
     .bind(kind.as_str())
     .bind(id.as_str())
-    .bind(rows::number(revision.0))
+    .bind(rows::to_i64(revision.0))
     .fetch_optional(connection)
     .await?;
     row.map(|row| Ok((rows::revision(&row, "revision")?, rows::write(&row)?.op))).transpose()
 }
 
-pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> Result<Vec<Entry>, StoreError> {
-    // No text in PostgreSQL has a NUL, and it refuses to compare with one.
-    if asked.actor.as_ref().is_some_and(|actor| actor.contains('\0')) {
+pub(super) async fn change_log_entries(
+    connection: &mut Connection,
+    filter: &ChangeLogQuery,
+) -> Result<Vec<ChangeLogEntry>, StoreError> {
+    // PostgreSQL stores no text with a NUL, and refuses to compare with one.
+    if filter.actor.as_ref().is_some_and(|actor| actor.contains('\0')) {
         return Ok(Vec::new());
     }
     let found = query(
@@ -213,66 +220,70 @@ pub(super) async fn entries(connection: &mut Connection, asked: &EntryQuery) -> 
                 AND ($5 IS NULL OR w.kind = $5) AND ($6 IS NULL OR w.id = $6)))
          ORDER BY c.revision DESC LIMIT $7",
     )
-    .bind(asked.before.map(|before| rows::number(before.0)))
-    .bind(&asked.actor)
-    .bind(asked.since.map(Timestamp::as_microsecond))
-    .bind(asked.until.map(Timestamp::as_microsecond))
-    .bind(asked.kind.as_ref().map(Kind::as_str))
-    .bind(asked.id.as_ref().map(Id::as_str))
-    .bind(i64::from(asked.limit))
-    .bind(asked.after.map(|after| rows::number(after.0)))
+    .bind(filter.before.map(|before| rows::to_i64(before.0)))
+    .bind(&filter.actor)
+    .bind(filter.since.map(Timestamp::as_microsecond))
+    .bind(filter.until.map(Timestamp::as_microsecond))
+    .bind(filter.kind.as_ref().map(Kind::as_str))
+    .bind(filter.id.as_ref().map(Id::as_str))
+    .bind(i64::from(filter.limit))
+    .bind(filter.after.map(|after| rows::to_i64(after.0)))
     .fetch_all(&mut *connection)
     .await?;
     let mut entries = Vec::with_capacity(found.len());
     for row in &found {
         let change = rows::change(row)?;
         let writes = query("SELECT kind, id, op FROM fleet_writes WHERE revision = $1 ORDER BY position LIMIT $2")
-            .bind(rows::number(change.revision.0))
-            .bind(rows::number(LISTED as u64))
+            .bind(rows::to_i64(change.revision.0))
+            .bind(rows::to_i64(LISTED_WRITES as u64))
             .fetch_all(&mut *connection)
             .await?;
-        let writes = writes.iter().map(rows::touched).collect::<Result<Vec<_>, _>>()?;
-        let total = if writes.len() < LISTED { writes.len() } else { count(connection, change.revision).await? };
-        entries.push(Entry { change, writes, total });
+        let writes = writes.iter().map(rows::listed_write).collect::<Result<Vec<_>, _>>()?;
+        let total =
+            if writes.len() < LISTED_WRITES { writes.len() } else { count_writes(connection, change.revision).await? };
+        entries.push(ChangeLogEntry { change, writes, total });
     }
     Ok(entries)
 }
 
 /// How many documents a change wrote.
-async fn count(connection: &mut Connection, revision: Revision) -> Result<usize, StoreError> {
+async fn count_writes(connection: &mut Connection, revision: Revision) -> Result<usize, StoreError> {
     let row = query("SELECT count(*) AS writes FROM fleet_writes WHERE revision = $1")
-        .bind(rows::number(revision.0))
+        .bind(rows::to_i64(revision.0))
         .fetch_one(connection)
         .await?;
     Ok(usize::try_from(column::<i64>(&row, "writes")?).unwrap_or_default())
 }
 
-/// Of so many changes the digest is kept when the rest is forgotten.
-const REMEMBERED: u64 = 100_000;
+/// Digests of so many pruned changes are kept, so that a replica that was away can still find its own history.
+const RETAINED_DIGESTS: u64 = 100_000;
 
 pub(super) async fn digest_at(connection: &mut Connection, revision: Revision) -> Result<Option<Digest>, StoreError> {
     let row = query(
         "SELECT digest FROM fleet_changes WHERE revision = $1 UNION ALL
          SELECT digest FROM fleet_past WHERE revision = $1",
     )
-    .bind(rows::number(revision.0))
+    .bind(rows::to_i64(revision.0))
     .fetch_optional(connection)
     .await?;
     row.map(|row| rows::digest(&row, "digest")).transpose()
 }
 
-pub(super) async fn overrules(connection: &mut Connection, point: &Digest) -> Result<bool, StoreError> {
+pub(super) async fn is_overruled(connection: &mut Connection, digest: &Digest) -> Result<bool, StoreError> {
     let row = query(
         "SELECT revision FROM fleet_changes WHERE overrules = $1 UNION ALL
          SELECT revision FROM fleet_past WHERE overrules = $1",
     )
-    .bind(point.as_bytes())
+    .bind(digest.as_bytes())
     .fetch_optional(connection)
     .await?;
     Ok(row.is_some())
 }
 
-pub(super) async fn first_since(connection: &mut Connection, time: Timestamp) -> Result<Option<Revision>, StoreError> {
+pub(super) async fn first_revision_since(
+    connection: &mut Connection,
+    time: Timestamp,
+) -> Result<Option<Revision>, StoreError> {
     let row = query("SELECT min(revision) AS revision FROM fleet_changes WHERE at >= $1")
         .bind(time.as_microsecond())
         .fetch_one(connection)
@@ -282,34 +293,34 @@ pub(super) async fn first_since(connection: &mut Connection, time: Timestamp) ->
 }
 
 pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Result<Option<Revision>, StoreError> {
-    let ends = ends(connection).await?;
-    let horizon = horizon.min(Revision(ends.head.revision.0.saturating_sub(1)));
-    if horizon <= ends.horizon.revision {
+    let bounds = bounds(connection).await?;
+    let horizon = horizon.min(Revision(bounds.head.revision.0.saturating_sub(1)));
+    if horizon <= bounds.horizon.revision {
         return Ok(None);
     }
-    let point = point_at(connection, &ends, horizon).await?;
-    // First, and only from where this one saw it: of two that forget at the same time one does, and none forgets of a log
-    // that has taken the place of this one.
-    let moved = query(
+    let point = point_at(connection, &bounds, horizon).await?;
+    // The horizon moves first, and only if it is still where this transaction read it: of two processes that prune at the
+    // same time, one does, and neither prunes a log that has replaced the one it read.
+    let updated = query(
         "UPDATE fleet_log SET horizon = $1, horizon_epoch = $2, horizon_digest = $3
          WHERE store = $4 AND horizon_digest = $5 AND head > $1",
     )
-    .bind(rows::number(horizon.0))
-    .bind(rows::number(point.epoch.0))
+    .bind(rows::to_i64(horizon.0))
+    .bind(rows::to_i64(point.epoch.0))
     .bind(point.digest.as_bytes())
     .bind(point.store.to_string())
-    .bind(ends.horizon.digest.as_bytes())
+    .bind(bounds.horizon.digest.as_bytes())
     .execute(&mut *connection)
     .await?;
-    if moved.rows_affected() == 0 {
+    if updated.rows_affected() == 0 {
         return Ok(None);
     }
-    // Now that nobody else can write: it is still the log that was looked at.
+    // This transaction now holds the row, so the log cannot change any more. Check that it is still the one that was read.
     if digest_at(connection, horizon).await? != Some(point.digest) {
-        return Err(StoreError::Unavailable("the log was replaced meanwhile".to_owned()));
+        return Err(StoreError::Unavailable("the log was replaced while it was being pruned; retry".to_owned()));
     }
     query("DELETE FROM fleet_past WHERE revision <= $1")
-        .bind(rows::number(horizon.0.saturating_sub(REMEMBERED)))
+        .bind(rows::to_i64(horizon.0.saturating_sub(RETAINED_DIGESTS)))
         .execute(&mut *connection)
         .await?;
     for statement in [
@@ -320,14 +331,14 @@ pub(super) async fn prune(connection: &mut Connection, horizon: Revision) -> Res
          SELECT revision, digest, overrules FROM fleet_changes WHERE revision <= $1",
         "DELETE FROM fleet_changes WHERE revision <= $1",
     ] {
-        query(statement).bind(rows::number(horizon.0)).execute(&mut *connection).await?;
+        query(statement).bind(rows::to_i64(horizon.0)).execute(&mut *connection).await?;
     }
     Ok(Some(horizon))
 }
 
-/// Gives a log that has just been made its name, unless another process was first.
-pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError> {
-    let Point { store, digest, .. } = Point::beginning(crate::name());
+/// Creates the row of a new log, with its name, unless another process has done so.
+pub(super) async fn create_log(connection: &mut Connection) -> Result<(), StoreError> {
+    let Point { store, digest, .. } = Point::beginning(crate::new_store_id());
     query(
         "INSERT INTO fleet_log (one, store, head, epoch, digest, documents, horizon, horizon_epoch, horizon_digest)
          VALUES (1, $1, 0, 0, $2, 0, 0, 0, $2) ON CONFLICT (one) DO NOTHING",
@@ -339,51 +350,51 @@ pub(super) async fn begin(connection: &mut Connection) -> Result<(), StoreError>
     Ok(())
 }
 
-/// How many documents are taken out of their bodies at once.
-const CHUNK: usize = 1_000;
+/// How many documents are decompressed at once.
+const RESTORE_CHUNK: usize = 1_000;
 
 pub(super) async fn restore(
     connection: &mut Connection,
-    base: Picture,
-    changes: &mut Changes<'_>,
+    base: StoredFleet,
+    changes: &mut RestoreChanges<'_>,
     replace: bool,
 ) -> Result<Point, RestoreError> {
-    let ends = ends(connection).await?;
-    if ends.head.revision > Revision::ZERO && !replace {
-        return Err(RestoreError::NotEmpty { head: ends.head });
+    let bounds = bounds(connection).await?;
+    if bounds.head.revision > Revision::ZERO && !replace {
+        return Err(RestoreError::NotEmpty { head: bounds.head });
     }
     let Point { store, epoch, revision, digest } = base.point;
-    let begun = query(
+    let updated = query(
         "UPDATE fleet_log SET store = $1, head = $2, epoch = $3, digest = $4, documents = $5,
          horizon = $2, horizon_epoch = $3, horizon_digest = $4 WHERE digest = $6",
     )
     .bind(store.to_string())
-    .bind(rows::number(revision.0))
-    .bind(rows::number(epoch.0))
+    .bind(rows::to_i64(revision.0))
+    .bind(rows::to_i64(epoch.0))
     .bind(digest.as_bytes())
-    .bind(rows::number(base.documents.len() as u64))
-    .bind(ends.head.digest.as_bytes())
+    .bind(rows::to_i64(base.documents.len() as u64))
+    .bind(bounds.head.digest.as_bytes())
     .execute(&mut *connection)
     .await?;
-    if begun.rows_affected() == 0 {
-        return Err(StoreError::Unavailable("somebody else has just written to it".to_owned()).into());
+    if updated.rows_affected() == 0 {
+        return Err(StoreError::Unavailable("another process has just written to it; retry".to_owned()).into());
     }
-    for statement in append::CLEAR.iter().copied() {
+    for statement in append::DELETE_ALL.iter().copied() {
         query(statement).execute(&mut *connection).await?;
     }
-    for (at, documents) in base.documents.chunks(CHUNK).enumerate() {
+    for (at, documents) in base.documents.chunks(RESTORE_CHUNK).enumerate() {
         let writes = documents.iter().map(|it| Write { kind: it.kind.clone(), id: it.id.clone(), op: it.op() });
         let writes: Vec<_> = writes.collect();
-        let places = (at * CHUNK..).zip(documents).map(|(position, document)| (document.revision, position));
-        let rows = writes.iter().zip(places).map(|(write, (revision, at))| rows::WriteRow::of(write, revision, at));
+        let positions = (at * RESTORE_CHUNK..).zip(documents).map(|(position, document)| (document.revision, position));
+        let rows = writes.iter().zip(positions).map(|(write, (revision, at))| rows::WriteRow::new(write, revision, at));
         append::insert_writes(connection, rows.collect()).await?;
     }
-    query(append::PICTURE).execute(&mut *connection).await?;
+    query(append::INSERT_CURRENT).execute(&mut *connection).await?;
     let mut head = base.point;
     for change in changes {
         let change = change?;
-        if !append::write(connection, slice::from_ref(&change)).await? {
-            return Err(RestoreError::Archive(format!("change {} does not follow on {head}", change.revision)));
+        if !append::append_all(connection, slice::from_ref(&change)).await? {
+            return Err(RestoreError::Archive(format!("change {} does not follow {head}", change.revision)));
         }
         head = head.after(&change);
     }

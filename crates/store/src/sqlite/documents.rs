@@ -1,4 +1,4 @@
-//! The documents of a whole fleet, as they are found. A start waits for these, so they are read where SQLite has them.
+//! Reads the documents of a whole fleet. A start waits for them, so columns are read in place, without a copy of each row.
 
 use std::iter;
 
@@ -8,13 +8,17 @@ use rusqlite::{Row, types::FromSqlError};
 use super::{Connection, Query, rows};
 use crate::{
     StoreError,
-    pieces::{Pieces, aside},
+    chunks::{DocumentSender, run_blocking},
 };
 
-/// Hands over the documents that a query finds, in no order; says how many there are.
-pub(super) async fn read(found: Query<'_>, connection: &mut Connection, to: &Pieces) -> Result<usize, StoreError> {
+/// Sends the documents that a query finds, in no order; returns how many there are.
+pub(super) async fn read(
+    found: Query<'_>,
+    connection: &mut Connection,
+    to: &DocumentSender,
+) -> Result<usize, StoreError> {
     let connection = &*connection;
-    aside(|| {
+    run_blocking(|| {
         let mut statement = found.prepared(connection)?;
         let columns = Columns {
             kind: statement.column_index("kind")?,
@@ -26,14 +30,14 @@ pub(super) async fn read(found: Query<'_>, connection: &mut Connection, to: &Pie
         };
         let mut found = statement.raw_query();
         let mut kind = Kind::from("");
-        to.hand_over(iter::from_fn(|| match found.next() {
+        to.send_all(iter::from_fn(|| match found.next() {
             Ok(row) => row.map(|row| columns.document(row, &mut kind)),
             Err(error) => Some(Err(error.into())),
         }))
     })
 }
 
-/// Where the columns of a row are.
+/// The indexes of the columns.
 struct Columns {
     kind: usize,
     id: usize,
@@ -44,7 +48,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The document of a row; most are of the same kind as the one before.
+    /// The document of a row. Most are of the same kind as the row before, so that kind is shared.
     fn document(&self, row: &Row<'_>, last: &mut Kind) -> Result<Document, StoreError> {
         let wrong = |error: FromSqlError| StoreError::Corrupt(error.to_string());
         let kind = row.get_ref(self.kind)?.as_str().map_err(wrong)?;
@@ -56,8 +60,8 @@ impl Columns {
         let body = row.get_ref(self.body)?.as_str_or_null().map_err(wrong)?;
         let checksum = row.get_ref(self.checksum)?.as_i64().map_err(wrong)?;
         let revision = row.get_ref(self.revision)?.as_i64().map_err(wrong)?;
-        let below = |_| StoreError::Corrupt(format!("revision: {revision} is below zero"));
-        let write = rows::checked(last.clone(), id, op, body, checksum)?;
-        rows::left(&write, Revision(u64::try_from(revision).map_err(below)?))
+        let negative = |_| StoreError::Corrupt(format!("revision: {revision} is below zero"));
+        let write = rows::verified_write(last.clone(), id, op, body, checksum)?;
+        rows::document_of(&write, Revision(u64::try_from(revision).map_err(negative)?))
     }
 }

@@ -7,26 +7,26 @@ use std::{
 
 use percent_encoding::percent_decode_str;
 
-/// A text that is not such an address.
+/// A text that is not a valid database address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidDsn(pub(crate) String);
 
-/// Where the file is and how it may be opened.
+/// The path of the file and how to open it.
 #[derive(Clone, Debug)]
 pub struct SqliteDsn {
     path: PathBuf,
-    pub(super) mode: Mode,
+    pub(super) mode: OpenMode,
 }
 
-/// The `mode` of the address, with SQLite's own words.
+/// The `mode` of the address, as SQLite names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum OpenMode {
     /// `ro`: for reading only.
     Read,
-    /// `rw`, the default: the file must be there.
+    /// `rw`, the default: the file must exist.
     ReadWrite,
-    /// `rwc`: the file, and its folder, are made where missing.
+    /// `rwc`: the file and its folder are created if they are missing.
     Create,
 }
 
@@ -34,13 +34,13 @@ impl SqliteDsn {
     /// Whether the file is opened for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.mode == Mode::Read
+        self.mode == OpenMode::Read
     }
 
     /// The same file, for reading only.
     #[must_use]
     pub fn for_reading(self) -> Self {
-        Self { mode: Mode::Read, ..self }
+        Self { mode: OpenMode::Read, ..self }
     }
 
     /// The file.
@@ -63,14 +63,14 @@ impl FromStr for SqliteDsn {
         let mut mode = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
-                Some(("mode", said)) => mode = Some(said),
+                Some(("mode", value)) => mode = Some(value),
                 _ => return Err(InvalidDsn(format!("\"{pair}\" is unknown: the address of a file has a mode only"))),
             }
         }
         let mode = match mode {
-            Some("ro") => Mode::Read,
-            Some("rwc") => Mode::Create,
-            None | Some("rw") => Mode::ReadWrite,
+            Some("ro") => OpenMode::Read,
+            Some("rwc") => OpenMode::Create,
+            None | Some("rw") => OpenMode::ReadWrite,
             Some(other) => return Err(InvalidDsn(format!("the mode \"{other}\" is not ro, rw or rwc"))),
         };
         if path.trim_matches('/').is_empty() || path.contains(":memory:") {
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn the_mode_and_the_file_are_read() {
         let dsn: SqliteDsn = "sqlite://data/flux-resourceset.db?mode=rwc".parse().unwrap();
-        assert_eq!((dsn.path(), dsn.mode), (Path::new("data/flux-resourceset.db"), Mode::Create));
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("data/flux-resourceset.db"), OpenMode::Create));
         let dsn: SqliteDsn = "sqlite:///var/lib/x.db?mode=ro".parse().unwrap();
-        assert_eq!((dsn.path(), dsn.mode), (Path::new("/var/lib/x.db"), Mode::Read));
-        assert_eq!("sqlite:x.db".parse::<SqliteDsn>().unwrap().mode, Mode::ReadWrite);
+        assert_eq!((dsn.path(), dsn.mode), (Path::new("/var/lib/x.db"), OpenMode::Read));
+        assert_eq!("sqlite:x.db".parse::<SqliteDsn>().unwrap().mode, OpenMode::ReadWrite);
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn an_address_without_a_file_is_refused() {
         for text in
             ["", "mysql://x", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://x?mode=memory", "sqlite://x?a=b"]
         {

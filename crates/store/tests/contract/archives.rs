@@ -1,4 +1,4 @@
-//! A log as a file: moved whole, put in the place of another only where that is meant, and never damaged unnoticed.
+//! A log as a file: moved completely, restored over another log only on request, and never damaged unnoticed.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ async fn backed_up(store: &dyn Store) -> Vec<u8> {
 }
 
 async fn restore(store: &dyn Store, file: &[u8], replace: bool) -> Result<Point, RestoreError> {
-    let (picture, mut changes) = Archive::open(file)?;
-    store.restore(picture, &mut changes, replace).await
+    let (fleet, mut changes) = Archive::open(file)?;
+    store.restore(fleet, &mut changes, replace).await
 }
 
 /// Pruned and grown again, with documents of all states.
@@ -29,31 +29,31 @@ async fn some_history(store: &dyn Store) {
     store.prune(Revision(2)).await.unwrap();
 }
 
-pub(crate) async fn a_log_is_moved_whole(store: Arc<dyn Store>) {
+pub(crate) async fn a_log_is_moved_completely(store: Arc<dyn Store>) {
     let source = MemoryStore::default();
     some_history(&source).await;
     let file = backed_up(&source).await;
     assert_eq!(restore(&*store, &file, false).await.unwrap(), head(&source).await);
     assert_eq!(store.load().await.unwrap(), source.load().await.unwrap());
-    assert_eq!(store.ends().await.unwrap(), source.ends().await.unwrap());
+    assert_eq!(store.bounds().await.unwrap(), source.bounds().await.unwrap());
     for at in 2..=6 {
         assert_eq!(store.load_at(Revision(at)).await.unwrap(), source.load_at(Revision(at)).await.unwrap(), "{at}");
     }
-    // It goes on where it was, and back the other way.
+    // It continues where it was, and can be moved back.
     append(&*store, &[("b", put("{}"))]).await;
     let back = MemoryStore::default();
     restore(&back, &backed_up(&*store).await, false).await.unwrap();
     assert_eq!(back.load().await.unwrap(), store.load().await.unwrap());
 }
 
-pub(crate) async fn a_log_is_replaced_only_where_that_is_meant(store: Arc<dyn Store>) {
+pub(crate) async fn a_log_is_replaced_only_on_request(store: Arc<dyn Store>) {
     some_history(&*store).await;
     let (file, older) = (backed_up(&*store).await, head(&*store).await);
     append(&*store, &[("late", put("{}"))]).await;
     let present = store.load().await.unwrap();
     let refused = restore(&*store, &file, false).await;
     assert!(matches!(refused, Err(RestoreError::NotEmpty { head }) if head == present.point), "{refused:?}");
-    // A file that fails on its way leaves everything as it was.
+    // A file that turns out to be incomplete changes nothing.
     let mut lines: Vec<_> = file.split_inclusive(|byte| *byte == b'\n').collect();
     lines.pop();
     let cut = lines.concat();

@@ -1,5 +1,5 @@
-//! The promise of a store, as one suite that runs on every backend.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+//! The promise of a store, as one test suite that runs on every backend.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod archives;
 mod past;
@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use archives::{a_log_is_moved_whole, a_log_is_replaced_only_where_that_is_meant, no_damage_to_a_file_goes_unnoticed};
+use archives::{a_log_is_moved_completely, a_log_is_replaced_only_on_request, no_damage_to_a_file_goes_unnoticed};
 use harness::Postgres;
 use jiff::Timestamp;
 use model::{Body, Change, Document, Id, Op, Origin, Point, Revision, State, Write};
@@ -18,11 +18,11 @@ use past::{
     the_writes_of_a_change_come_a_few_at_a_time_with_what_was_before,
 };
 use store::{
-    AppendError, Ends, EntryQuery, MemoryStore, PATIENCE, PostgresStore, SqliteStore, Store, StoreError, Tables,
-    Timeouts,
+    AppendError, ChangeLogQuery, LogBounds, MemoryStore, MissingTables, PostgresStore, SqliteStore, Store, StoreError,
+    Timeouts, WAKE_INTERVAL,
 };
 
-/// A change of namespaces after a point, told by id and operation.
+/// A change after a point that writes these namespaces.
 fn change(point: &Point, writes: &[(&str, Op)]) -> Change {
     let write = |(id, op): &(&str, Op)| Write { kind: "namespace".into(), id: Id::parse(id).unwrap(), op: op.clone() };
     Change::after(point, origin(), writes.iter().map(write).collect())
@@ -32,12 +32,12 @@ fn origin() -> Origin {
     Origin { at: Timestamp::UNIX_EPOCH, actor: "tests".to_owned(), reason: None, request_id: None }
 }
 
-/// Where a log ends.
+/// The head of a log.
 async fn head(store: &dyn Store) -> Point {
-    store.ends().await.unwrap().head
+    store.bounds().await.unwrap().head
 }
 
-/// Makes one more change.
+/// Appends one more change.
 async fn append(store: &dyn Store, writes: &[(&str, Op)]) -> Change {
     let change = change(&head(store).await, writes);
     store.append(&change).await.unwrap();
@@ -58,11 +58,11 @@ fn document(id: &str, revision: u64, state: State, body: &str) -> Document {
 }
 
 async fn a_new_log_is_empty(store: Arc<dyn Store>) {
-    let picture = store.load().await.unwrap();
-    assert_eq!((picture.point, picture.documents), (Point::beginning(picture.point.store), vec![]));
-    let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
-    assert_eq!((tail.head, tail.changes), (picture.point, vec![]));
-    assert_eq!(store.ends().await.unwrap(), Ends { horizon: picture.point, head: picture.point });
+    let fleet = store.load().await.unwrap();
+    assert_eq!((fleet.point, fleet.documents), (Point::beginning(fleet.point.store), vec![]));
+    let batch = store.changes_after(Revision::ZERO, 10).await.unwrap();
+    assert_eq!((batch.head, batch.changes), (fleet.point, vec![]));
+    assert_eq!(store.bounds().await.unwrap(), LogBounds { horizon: fleet.point, head: fleet.point });
 }
 
 async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
@@ -80,16 +80,16 @@ async fn a_change_comes_back_as_it_was_appended(store: Arc<dyn Store>) {
     let second = Change::accepting(&accepted, &beginning.digest, self::origin());
     store.append(&second).await.unwrap();
 
-    let tail = store.changes_after(Revision::ZERO, 10).await.unwrap();
-    assert_eq!(tail.head, accepted.after(&second));
-    assert_eq!(tail.changes, [first, second]);
-    assert!(store.overrules(&beginning.digest).await.unwrap());
-    assert!(!store.overrules(&accepted.digest).await.unwrap());
+    let batch = store.changes_after(Revision::ZERO, 10).await.unwrap();
+    assert_eq!(batch.head, accepted.after(&second));
+    assert_eq!(batch.changes, [first, second]);
+    assert!(store.is_overruled(&beginning.digest).await.unwrap());
+    assert!(!store.is_overruled(&accepted.digest).await.unwrap());
     let documents = vec![document("a", 1, State::Live, text), document("b", 1, State::Live, "{}")];
     assert_eq!(store.load().await.unwrap().documents, documents);
 }
 
-async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
+async fn a_change_is_appended_only_directly_after_the_head(store: Arc<dyn Store>) {
     append(&*store, &[("a", put("{}"))]).await;
     let here = head(&*store).await;
     let at = |revision| Point { revision: Revision(revision), ..here };
@@ -98,8 +98,8 @@ async fn a_change_is_taken_only_directly_after_the_head(store: Arc<dyn Store>) {
         let refused = store.append(&change(&wrong, &[("b", put("{}"))])).await;
         assert!(matches!(refused, Err(AppendError::Conflict { head }) if head == here), "{wrong}: {refused:?}");
     }
-    let picture = store.load().await.unwrap();
-    assert_eq!((picture.point, picture.documents.len()), (here, 1), "a refused change leaves nothing");
+    let fleet = store.load().await.unwrap();
+    assert_eq!((fleet.point, fleet.documents.len()), (here, 1), "a refused change leaves nothing");
 }
 
 async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
@@ -118,24 +118,24 @@ async fn writes_put_retire_and_remove(store: Arc<dyn Store>) {
     assert_eq!(store.load().await.unwrap().documents, documents);
 }
 
-async fn the_tail_is_in_order_and_limited(store: Arc<dyn Store>) {
+async fn changes_are_read_in_order_and_limited(store: Arc<dyn Store>) {
     for at in 1..=7 {
         append(&*store, &[("a", put(&at.to_string())), ("b", put("{}"))]).await;
     }
-    let tail = store.changes_after(Revision(2), 3).await.unwrap();
-    let revisions: Vec<_> = tail.changes.iter().map(|change| (change.revision.0, change.writes.len())).collect();
-    assert_eq!((tail.head.revision, revisions), (Revision(7), vec![(3, 2), (4, 2), (5, 2)]));
+    let batch = store.changes_after(Revision(2), 3).await.unwrap();
+    let revisions: Vec<_> = batch.changes.iter().map(|change| (change.revision.0, change.writes.len())).collect();
+    assert_eq!((batch.head.revision, revisions), (Revision(7), vec![(3, 2), (4, 2), (5, 2)]));
     assert_eq!(store.changes_after(Revision(7), 3).await.unwrap().changes, vec![]);
 }
 
-async fn a_reader_ahead_of_the_log_is_told_the_head(store: Arc<dyn Store>) {
+async fn a_reader_ahead_of_the_log_gets_the_head(store: Arc<dyn Store>) {
     append(&*store, &[]).await;
-    let tail = store.changes_after(Revision(9), 10).await.unwrap();
-    assert_eq!((tail.head.revision, tail.changes), (Revision(1), vec![]));
+    let batch = store.changes_after(Revision(9), 10).await.unwrap();
+    assert_eq!((batch.head.revision, batch.changes), (Revision(1), vec![]));
 }
 
 /// 64 writers, each of which must get 8 changes into the log, whatever the others do.
-async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
+async fn concurrent_appenders_lose_and_duplicate_nothing(store: Arc<dyn Store>) {
     let (writers, each) = (64_u64, 8_u64);
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
@@ -162,22 +162,24 @@ async fn concurrent_appenders_lose_and_double_nothing(store: Arc<dyn Store>) {
     for task in tasks {
         task.await.unwrap();
     }
-    let tail = store.changes_after(Revision::ZERO, 10_000).await.unwrap();
-    let revisions: Vec<_> = tail.changes.iter().map(|change| change.revision.0).collect();
+    let batch = store.changes_after(Revision::ZERO, 10_000).await.unwrap();
+    let revisions: Vec<_> = batch.changes.iter().map(|change| change.revision.0).collect();
     assert_eq!(revisions, (1..=writers * each).collect::<Vec<_>>());
-    let ids: BTreeSet<_> = tail.changes.iter().map(|change| change.writes[0].id.clone()).collect();
+    let ids: BTreeSet<_> = batch.changes.iter().map(|change| change.writes[0].id.clone()).collect();
     assert_eq!(ids.len(), revisions.len());
     assert_eq!(store.load().await.unwrap().documents.len(), revisions.len());
 }
 
-async fn silence_wakes(store: Arc<dyn Store>) {
+async fn waiting_for_an_append_ends_without_one(store: Arc<dyn Store>) {
     for _ in 0..2 {
-        tokio::time::timeout(PATIENCE * 20, store.wake()).await.expect("somebody may have written and not told");
+        tokio::time::timeout(WAKE_INTERVAL * 20, store.wait_for_append())
+            .await
+            .expect("another process may have written without a notification");
     }
 }
 
-/// The picture is the log, folded.
-async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
+/// Applying all changes of the log gives the stored documents.
+async fn the_documents_are_the_sum_of_the_log(store: Arc<dyn Store>) {
     let mut expected = BTreeMap::new();
     for at in 1..=200_u64 {
         // A small walk over few ids, so that each is put, retired and removed many times.
@@ -195,9 +197,9 @@ async fn the_picture_is_the_sum_of_the_log(store: Arc<dyn Store>) {
         append(&*store, &[(&id, op)]).await;
     }
     let documents = store.load().await.unwrap().documents;
-    let told: Vec<_> =
+    let stored: Vec<_> =
         documents.into_iter().map(|it| (it.id.to_string(), (it.revision.0, it.state, it.body))).collect();
-    assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+    assert_eq!(stored, expected.into_iter().collect::<Vec<_>>());
 }
 
 async fn the_past_can_be_read(store: Arc<dyn Store>) {
@@ -208,11 +210,11 @@ async fn the_past_can_be_read(store: Arc<dyn Store>) {
     for (at, document) in
         [(1, Some((State::Live, "1"))), (3, Some((State::Retired, "2"))), (4, None), (5, Some((State::Live, "5")))]
     {
-        let picture = store.load_at(Revision(at)).await.unwrap();
-        assert_eq!(picture.point.revision, Revision(at));
-        let found = picture.documents.iter().find(|it| it.id == a).map(|it| (it.state, it.body.text()));
+        let fleet = store.load_at(Revision(at)).await.unwrap();
+        assert_eq!(fleet.point.revision, Revision(at));
+        let found = fleet.documents.iter().find(|it| it.id == a).map(|it| (it.state, it.body.text()));
         assert_eq!(found, document.map(|(state, text)| (state, text.into())), "at {at}");
-        assert_eq!(picture.documents.iter().filter(|it| it.id != a).count() as u64, at);
+        assert_eq!(fleet.documents.iter().filter(|it| it.id != a).count() as u64, at);
     }
     assert_eq!(store.load_at(Revision(5)).await.unwrap(), store.load().await.unwrap());
     assert_eq!(store.document_at(&kind, &a, Revision(2)).await.unwrap(), Some((Revision(2), put("2"))));
@@ -229,26 +231,30 @@ async fn the_audit_trail_is_filtered_and_paged(store: Arc<dyn Store>) {
         let origin = Origin { actor: format!("actor-{}", at % 3), at: at_minute, ..origin() };
         store.append(&Change::after(&head, origin, writes)).await.unwrap();
     }
-    let all = EntryQuery { limit: 100, ..EntryQuery::default() };
-    let asked = async |query: EntryQuery| {
-        let entries = store.entries(&query).await.unwrap();
+    let all = ChangeLogQuery { limit: 100, ..ChangeLogQuery::default() };
+    let revisions = async |query: ChangeLogQuery| {
+        let entries = store.change_log_entries(&query).await.unwrap();
         entries.iter().map(|entry| entry.change.revision.0).collect::<Vec<_>>()
     };
-    assert_eq!(asked(all.clone()).await, [6, 5, 4, 3, 2, 1]);
-    assert_eq!(asked(EntryQuery { limit: 2, ..all.clone() }).await, [6, 5]);
-    assert_eq!(asked(EntryQuery { limit: 2, before: Some(Revision(5)), ..all.clone() }).await, [4, 3]);
-    assert_eq!(asked(EntryQuery { id: Some(Id::parse("even").unwrap()), ..all.clone() }).await, [6, 4, 2]);
-    assert_eq!(asked(EntryQuery { kind: Some("cluster".into()), ..all.clone() }).await, [0_u64; 0]);
-    assert_eq!(asked(EntryQuery { actor: Some("actor-0".to_owned()), ..all.clone() }).await, [6, 3]);
+    assert_eq!(revisions(all.clone()).await, [6, 5, 4, 3, 2, 1]);
+    assert_eq!(revisions(ChangeLogQuery { limit: 2, ..all.clone() }).await, [6, 5]);
+    assert_eq!(revisions(ChangeLogQuery { limit: 2, before: Some(Revision(5)), ..all.clone() }).await, [4, 3]);
+    assert_eq!(revisions(ChangeLogQuery { id: Some(Id::parse("even").unwrap()), ..all.clone() }).await, [6, 4, 2]);
+    assert_eq!(revisions(ChangeLogQuery { kind: Some("cluster".into()), ..all.clone() }).await, [0_u64; 0]);
+    assert_eq!(revisions(ChangeLogQuery { actor: Some("actor-0".to_owned()), ..all.clone() }).await, [6, 3]);
     let with_nul = Some("actor-0\0".to_owned());
-    assert_eq!(asked(EntryQuery { actor: with_nul, ..all.clone() }).await, [0_u64; 0], "no text of a database has one");
+    assert_eq!(
+        revisions(ChangeLogQuery { actor: with_nul, ..all.clone() }).await,
+        [0_u64; 0],
+        "no stored text has a NUL"
+    );
     let (since, until) = (Timestamp::from_second(120).ok(), Timestamp::from_second(240).ok());
-    assert_eq!(asked(EntryQuery { since, until, ..all.clone() }).await, [3, 2]);
-    let entry = &store.entries(&all).await.unwrap()[0];
+    assert_eq!(revisions(ChangeLogQuery { since, until, ..all.clone() }).await, [3, 2]);
+    let entry = &store.change_log_entries(&all).await.unwrap()[0];
     assert_eq!(entry.writes, [("namespace".into(), Id::parse("even").unwrap(), "put".to_owned())]);
 }
 
-async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
+async fn pruning_removes_the_past_and_never_the_present(store: Arc<dyn Store>) {
     let kind = "namespace".into();
     let mut changes = Vec::new();
     for (at, op) in (1..).zip([put("1"), put("2"), Op::Remove, put("4"), put("5"), put("6")]) {
@@ -261,19 +267,23 @@ async fn pruning_forgets_the_past_and_never_the_present(store: Arc<dyn Store>) {
     assert_eq!(store.load_at(Revision(6)).await.unwrap(), present);
     assert_eq!(store.changes_after(Revision(4), 10).await.unwrap().changes.len(), 2);
     let first = store.document_at(&kind, &Id::parse("n1").unwrap(), Revision(5)).await.unwrap();
-    assert_eq!(first, Some((Revision(1), put("{}"))), "a document that nobody wrote since is still known");
-    let all = EntryQuery { limit: 100, ..EntryQuery::default() };
-    assert_eq!(store.entries(&all).await.unwrap().len(), 2);
+    assert_eq!(first, Some((Revision(1), put("{}"))), "a document that was not written since is still known");
+    let all = ChangeLogQuery { limit: 100, ..ChangeLogQuery::default() };
+    assert_eq!(store.change_log_entries(&all).await.unwrap().len(), 2);
     let digest = store.digest_at(Revision(2)).await.unwrap();
-    assert_eq!(digest, Some(changes[1].digest), "what is forgotten can still be told from another history");
+    assert_eq!(
+        digest,
+        Some(changes[1].digest),
+        "a pruned revision can still be distinguished from one of another history"
+    );
     assert_eq!(store.digest_at(Revision(6)).await.unwrap(), Some(present.point.digest));
     assert_eq!(store.digest_at(Revision(7)).await.unwrap(), None);
-    for gone in [
+    for pruned in [
         store.load_at(Revision(3)).await.map(drop),
         store.changes_after(Revision(3), 10).await.map(drop),
         store.document_at(&kind, &Id::parse("a").unwrap(), Revision(3)).await.map(drop),
     ] {
-        assert!(matches!(gone, Err(StoreError::Pruned { horizon: Revision(4) })), "{gone:?}");
+        assert!(matches!(pruned, Err(StoreError::Pruned { horizon: Revision(4) })), "{pruned:?}");
     }
     store.prune(Revision(2)).await.unwrap();
     store.prune(Revision(99)).await.unwrap();
@@ -289,12 +299,12 @@ async fn a_change_holds_ten_thousand_writes(store: Arc<dyn Store>) {
     let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), put(&body))).collect();
     append(&*store, &writes).await;
     assert_eq!(store.load().await.unwrap().documents.len(), 10_000);
-    let tail = store.changes_after(Revision::ZERO, 1).await.unwrap();
-    assert_eq!(tail.changes[0].writes.len(), 10_000);
+    let batch = store.changes_after(Revision::ZERO, 1).await.unwrap();
+    assert_eq!(batch.changes[0].writes.len(), 10_000);
 }
 
-/// However many statements a store needs for it.
-async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>) {
+/// However many statements the store needs.
+async fn a_change_of_any_size_is_appended_completely_or_not_at_all(store: Arc<dyn Store>) {
     let mut ids = Vec::new();
     for size in [0, 1, 2, 24, 25, 26, 50, 76] {
         ids.extend((0..size).map(|at| format!("n{size}-{at}")));
@@ -305,8 +315,8 @@ async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>
         assert!(matches!(refused, Err(AppendError::Conflict { head }) if head == here), "{size}: {refused:?}");
         assert_eq!(store.load().await.unwrap().point, here, "{size}: a refused change leaves nothing");
         let made = append(&*store, &writes).await;
-        let tail = store.changes_after(here.revision, 10).await.unwrap();
-        assert_eq!(tail.changes, [made], "{size}");
+        let batch = store.changes_after(here.revision, 10).await.unwrap();
+        assert_eq!(batch.changes, [made], "{size}");
         assert_eq!(store.load().await.unwrap().documents.len(), ids.len(), "{size}");
     }
     let writes: Vec<_> = ids.iter().map(|id| (id.as_str(), Op::Remove)).collect();
@@ -314,7 +324,7 @@ async fn a_change_of_any_size_is_taken_whole_or_not_at_all(store: Arc<dyn Store>
     assert_eq!(store.load().await.unwrap().documents, []);
 }
 
-async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
+async fn several_changes_are_appended_all_or_none(store: Arc<dyn Store>) {
     append(&*store, &[("a", put("0"))]).await;
     // With few writes and with many, with one that writes nothing and with documents that are written again.
     let many: Vec<_> = (0..60).map(|at| format!("n{at}")).collect();
@@ -337,16 +347,16 @@ async fn several_changes_are_taken_all_or_none(store: Arc<dyn Store>) {
         assert!(matches!(late, Err(AppendError::Conflict { head }) if head == here), "{late:?}");
         let gap = store.append_all(&[changes[0].clone(), changes[2].clone()]).await;
         assert!(gap.is_err(), "they do not follow on one another: {gap:?}");
-        assert_eq!(store.load().await.unwrap(), before, "nothing of it stays");
+        assert_eq!(store.load().await.unwrap(), before, "a refused group leaves nothing");
         store.append_all(&changes).await.unwrap();
-        let tail = store.changes_after(here.revision, 10).await.unwrap();
-        assert_eq!((tail.head, tail.changes), (end, changes));
+        let batch = store.changes_after(here.revision, 10).await.unwrap();
+        assert_eq!((batch.head, batch.changes), (end, changes));
     }
-    let picture = store.load().await.unwrap();
-    assert_eq!(picture.documents.len(), 2 + 60);
-    assert!(picture.documents.contains(&document("a", 3, State::Live, "2")));
+    let fleet = store.load().await.unwrap();
+    assert_eq!(fleet.documents.len(), 2 + 60);
+    assert!(fleet.documents.contains(&document("a", 3, State::Live, "2")));
     store.append_all(&[]).await.unwrap();
-    assert_eq!(head(&*store).await, picture.point, "no change is no change");
+    assert_eq!(head(&*store).await, fleet.point, "an empty group changes nothing");
 }
 
 macro_rules! promises {
@@ -380,7 +390,7 @@ macro_rules! promises {
                 async fn $promise() {
                     let dsn = Postgres::shared().database().parse().unwrap();
                     let timeouts = Timeouts { connection: harness::LONG, statement: harness::LONG };
-                    super::$promise(Arc::new(PostgresStore::open(&dsn, 4, timeouts, Tables::Made).await.unwrap())).await;
+                    super::$promise(Arc::new(PostgresStore::open(&dsn, 4, timeouts, MissingTables::Create).await.unwrap())).await;
                 }
             )*
         }
@@ -390,23 +400,23 @@ macro_rules! promises {
 promises!(
     a_new_log_is_empty,
     a_change_comes_back_as_it_was_appended,
-    a_change_is_taken_only_directly_after_the_head,
+    a_change_is_appended_only_directly_after_the_head,
     writes_put_retire_and_remove,
-    the_tail_is_in_order_and_limited,
-    a_reader_ahead_of_the_log_is_told_the_head,
-    concurrent_appenders_lose_and_double_nothing,
-    silence_wakes,
-    the_picture_is_the_sum_of_the_log,
+    changes_are_read_in_order_and_limited,
+    a_reader_ahead_of_the_log_gets_the_head,
+    concurrent_appenders_lose_and_duplicate_nothing,
+    waiting_for_an_append_ends_without_one,
+    the_documents_are_the_sum_of_the_log,
     a_change_holds_ten_thousand_writes,
-    a_change_of_any_size_is_taken_whole_or_not_at_all,
-    several_changes_are_taken_all_or_none,
+    a_change_of_any_size_is_appended_completely_or_not_at_all,
+    several_changes_are_appended_all_or_none,
     the_past_can_be_read,
     documents_of_some_kinds_are_read_without_the_others,
     the_writes_of_a_change_come_a_few_at_a_time_with_what_was_before,
     an_entry_names_the_first_documents_and_counts_all,
     the_audit_trail_is_filtered_and_paged,
-    pruning_forgets_the_past_and_never_the_present,
-    a_log_is_moved_whole,
-    a_log_is_replaced_only_where_that_is_meant,
+    pruning_removes_the_past_and_never_the_present,
+    a_log_is_moved_completely,
+    a_log_is_replaced_only_on_request,
     no_damage_to_a_file_goes_unnoticed,
 );

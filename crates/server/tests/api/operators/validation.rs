@@ -244,7 +244,7 @@ fn duplicate_fields_are_refused() {
     for (method, path) in [("PUT", "/namespaces/podinfo"), ("PATCH", "/namespaces/podinfo"), ("POST", "/namespaces")] {
         let answer = server.exchange(method, path, &headers, Some(twice.clone()));
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid-body")), "{}", answer.body);
-        assert!(answer.body.contains("is there twice"), "{}", answer.body);
+        assert!(answer.body.contains("appears twice"), "{}", answer.body);
     }
 }
 
