@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
+mod bodies;
 mod book;
 mod bootstrap;
 mod clusters_list;
@@ -18,5 +19,4 @@ mod protection;
 mod released_names;
 mod settings;
 mod short_way;
-mod sources;
 mod type_changes;
