@@ -52,7 +52,8 @@ impl Status {
 /// How many problems there are and, if there are any, of which rules.
 fn by_rule(counts: &ProblemCounts) -> String {
     let rules = counts.rules.iter().filter(|(_, count)| **count > 0);
-    let rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
+    let mut rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
+    rules.sort();
     if rules.is_empty() { counts.total.to_string() } else { format!("{} ({})", counts.total, rules.join(", ")) }
 }
 
