@@ -56,7 +56,8 @@ impl StatusArgs {
 /// The number of problems, in total and by rule.
 fn by_rule(counts: &ProblemCounts) -> String {
     let rules = counts.rules.iter().filter(|(_, count)| **count > 0);
-    let rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
+    let mut rules: Vec<_> = rules.map(|(rule, count)| format!("{rule} {count}")).collect();
+    rules.sort();
     if rules.is_empty() { counts.total.to_string() } else { format!("{} ({})", counts.total, rules.join(", ")) }
 }
 

@@ -20,41 +20,43 @@ pub(crate) async fn batch(
         let message = format!("a batch has at most {BATCH_WRITES} writes, and this has {}", batch.writes.len());
         return Err(Failure::invalid(vec![FieldError::new("/writes", "batch-writes", message)]));
     }
-    let outcome = mutation.make(|draft| {
-        let (mut failures, mut listed) = (Vec::new(), 0);
-        for (at, write) in batch.writes.iter().enumerate() {
-            if let Err(error) = edit(draft, &app.registry, write) {
-                let failure = Failure::from(error);
-                listed += failure.error_count();
-                failures.push((at, failure));
-            }
-            // An answer lists no more, and other requests wait.
-            if listed >= ERRORS {
-                break;
-            }
+    wrote(mutation.make(|draft| edit_all(draft, &app.registry, &batch.writes)).await?)
+}
+
+/// Makes all writes, or answers why some of them cannot be made.
+fn edit_all(draft: &mut Draft<'_>, registry: &Registry, writes: &[BatchWrite]) -> Result<(), Failure> {
+    let (mut failures, mut listed) = (Vec::new(), 0);
+    for (at, write) in writes.iter().enumerate() {
+        if let Err(error) = edit(draft, registry, write) {
+            let failure = Failure::from(error);
+            listed += failure.error_count();
+            failures.push((at, failure));
         }
-        // One failure is answered as it is; several are answered together, each with its position in the batch.
-        match failures.len() {
-            0 => Ok(()),
-            1 => {
-                let (at, failure) = failures.remove(0);
-                let errors = at_position(at, failure.clone()).collect();
-                Err(failure.with_errors(errors))
-            }
-            count => {
-                let (_, first) = &failures[0];
-                let same = failures.iter().all(|(_, failure)| failure.code() == first.code());
-                let (status, code) = (first.status(), first.code());
-                let more = if listed >= ERRORS { "at least " } else { "" };
-                let errors = failures.into_iter().flat_map(|(at, failure)| at_position(at, failure)).collect();
-                let all = |errors| {
-                    Failure::new(status, code, format!("{more}{count} writes cannot be made")).with_errors(errors)
-                };
-                Err(if same { all(errors) } else { Failure::invalid(errors) })
-            }
+        // An answer lists no more, and other requests wait.
+        if listed >= ERRORS {
+            break;
         }
-    });
-    wrote(outcome.await?)
+    }
+    if failures.is_empty() { Ok(()) } else { Err(joined(failures, listed >= ERRORS)) }
+}
+
+/// One failure is answered as it is; several are answered together, each with its position in the batch.
+fn joined(mut failures: Vec<(usize, Failure)>, is_cut: bool) -> Failure {
+    let count = failures.len();
+    if count == 1 {
+        let (at, failure) = failures.remove(0);
+        let errors = at_position(at, failure.clone()).collect();
+        return failure.with_errors(errors);
+    }
+    let (_, first) = &failures[0];
+    let same = failures.iter().all(|(_, failure)| failure.code() == first.code());
+    let (status, code) = (first.status(), first.code());
+    let errors = failures.into_iter().flat_map(|(at, failure)| at_position(at, failure)).collect();
+    if !same {
+        return Failure::invalid(errors);
+    }
+    let more = if is_cut { "at least " } else { "" };
+    Failure::new(status, code, format!("{more}{count} writes cannot be made")).with_errors(errors)
 }
 
 fn at_position(at: usize, failure: Failure) -> impl Iterator<Item = FieldError> {
