@@ -61,11 +61,11 @@ fn rebuilt(fields: &[ExplainedField]) -> String {
         let is_first = text.ends_with('{');
         text.push_str(if is_first { "" } else { "," });
         if object != open && !object.is_empty() {
-            text.push_str(&format!("{}:{{", Value::from(object)));
+            text.extend([&*Value::from(object).to_string(), ":{"]);
         }
         open = object;
         let name = steps[steps.len() - 1].replace("~1", "/").replace("~0", "~");
-        text.push_str(&format!("{}:{}", Value::from(name), field.value.get()));
+        text.extend([&*Value::from(name).to_string(), ":", field.value.get()]);
     }
     text + if open.is_empty() { "}" } else { "}}" }
 }

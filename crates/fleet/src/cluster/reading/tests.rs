@@ -48,7 +48,7 @@ struct Reading {
     identity: [Value; 3],
     dns: String,
     /// The references of each type: the id, whether it is enabled, the fields that it sets, and whether patches apply.
-    lists: Vec<(String, Vec<(String, bool, Option<Value>, bool)>)>,
+    lists: Vec<(String, Vec<ExpectedReference>)>,
     /// By component, what is served of its patches, and how many are no variables; nothing, if they cannot be expanded.
     patches: BTreeMap<String, Option<(Value, usize)>>,
     duplicates: Vec<(String, String)>,
