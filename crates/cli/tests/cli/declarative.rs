@@ -39,7 +39,7 @@ fn a_thousand_clusters_are_copied_to_an_empty_server_in_one_change() {
 
     assert_eq!(to.revision(), 0);
     let applied = to.run(&["apply", "-f", &tree]).success();
-    assert_eq!(applied.json()["documents"].as_array().map(Vec::len), Some(1013), "and the three types");
+    assert_eq!(applied.json()["documents"].as_array().map(Vec::len), Some(1014), "and the four types");
     assert!(applied.err.contains("1010 to write, 0 unchanged"), "{}", applied.err);
     assert_eq!(to.revision(), 1, "it is one change");
 
