@@ -12,7 +12,7 @@ use crate::{Id, Kind, Map, Op, Revision, Value};
 
 /// The content of a document, as compact JSON text.
 ///
-/// BodyText, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
+/// Text, because it is what stores keep and answers send, and because a fleet of ten thousand parsed trees would not
 /// fit a small pod. Code that needs fields parses them. Most bodies are only stored, and no poll reads one; so a snapshot
 /// compresses a long text. On its way there it is read several times, and stays plain.
 #[derive(Clone)]

@@ -144,7 +144,7 @@ pub(crate) fn load(servers: &[&Server], per_second: u32) -> Vec<Load> {
 }
 
 /// Ends loads; every request must have been answered, and no answer may have become shorter.
-pub(crate) fn finish_without_failures(loads: Vec<Load>) -> Vec<Report> {
+pub(crate) fn finish_without_failures(loads: Vec<Load>) -> Vec<LoadReport> {
     let reports: Vec<_> = loads.into_iter().map(Load::finish).collect();
     for report in &reports {
         assert!(report.failed.is_empty(), "{:?}", report.failed);
