@@ -22,9 +22,6 @@ use crate::{
 /// The least ratio to the clean fleet; more is better.
 const FLOOR: f64 = 0.9;
 
-/// RSS after load in MiB, by the size of the fleet.
-const MOST_MEMORY: [(usize, f64); 3] = [(1_000, 32.0), (10_000, 96.0), (100_000, 768.0)];
-
 /// Milliseconds until the main fleet is ready.
 const MOST_START: f64 = 400.0;
 
@@ -54,7 +51,7 @@ struct Fleets {
 
 pub(crate) fn run(bench: &Bench) -> Box<dyn Section> {
     let mut rows = Vec::new();
-    for clean in bench.fleets.iter().filter(|fleet| MOST_MEMORY.iter().any(|(size, _)| *size == fleet.size)) {
+    for clean in bench.fleets.iter().filter(|fleet| memory::MAX_RSS_MIB.iter().any(|(size, _)| *size == fleet.size)) {
         let under = clean.folder.parent().unwrap();
         let others = [Style::SeedWritten, Style::Troubled]
             .map(|style| Seeded::make_as(&bench.machine, under, clean.size, style));
@@ -232,7 +229,7 @@ impl Section for Fleets {
         let mut verdicts = Vec::new();
         for (row, clean) in self.rows() {
             let fleet = format!("{} clusters, {}", row.size, row.style.name());
-            if let Some((_, most)) = MOST_MEMORY.iter().find(|(size, _)| *size == row.size) {
+            if let Some((_, most)) = memory::MAX_RSS_MIB.iter().find(|(size, _)| *size == row.size) {
                 verdicts.push(TargetCheck::at_most(format!("RSS after load: {fleet}"), row.loaded_mib, *most, "MiB"));
             }
             verdicts.push(TargetCheck::at_most(

@@ -16,6 +16,9 @@ use crate::{
     wrk::{self, LoadTarget, Manner, PollOrder},
 };
 
+/// RSS after load in MiB, by the size of the fleet.
+pub(crate) const MAX_RSS_MIB: [(usize, f64); 3] = [(1_000, 32.0), (10_000, 96.0), (100_000, 768.0)];
+
 /// The memory of a server after every cluster has polled every type, in MiB.
 pub(crate) fn after_load(bench: &Bench, fleet: &Seeded) -> f64 {
     measure(bench, fleet).loaded
@@ -86,11 +89,8 @@ impl TableRow for MemoryUse {
     }
 
     fn verdicts(&self, _: bool) -> Vec<TargetCheck> {
-        let most = match self.size {
-            10_000 => 64.0,
-            100_000 => 512.0,
-            _ => return Vec::new(),
-        };
-        vec![TargetCheck::at_most(format!("RSS after load at {} clusters", self.size), self.loaded, most, "MiB")]
+        let bound = MAX_RSS_MIB.iter().find(|(size, _)| *size == self.size);
+        let what = format!("RSS after load at {} clusters", self.size);
+        bound.map(|(_, most)| TargetCheck::at_most(what, self.loaded, *most, "MiB")).into_iter().collect()
     }
 }
