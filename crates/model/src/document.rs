@@ -1,10 +1,6 @@
 //! Documents: instances of resource types.
 
-use std::{
-    borrow::Cow,
-    fmt, iter,
-    sync::{Arc, OnceLock},
-};
+use std::{borrow::Cow, fmt, iter, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer,
@@ -51,13 +47,6 @@ impl Eq for Body {}
 /// Shorter texts are not compressed.
 const COMPRESSED_FROM: usize = 256;
 
-/// Texts from this length on, which are those of clusters, are compressed with a dictionary.
-const WITH_DICTIONARY_FROM: usize = 1024;
-
-/// The dictionary: the first long text of this process. Clusters have much the same text, so each takes 0.7 KiB with it and
-/// 1.9 KiB without: 12 MiB of memory for 10,000 clusters, and 135 MiB for 100,000, which would be more than they may take.
-static DICTIONARY: OnceLock<Box<str>> = OnceLock::new();
-
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
@@ -78,8 +67,7 @@ impl Body {
         if text.len() < COMPRESSED_FROM {
             return Self::plain(text);
         }
-        let dictionary = if text.len() < WITH_DICTIONARY_FROM { "" } else { DICTIONARY.get_or_init(|| text.into()) };
-        let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), dictionary.as_bytes()).into();
+        let packed = lz4_flex::block::compress(text.as_bytes()).into();
         Self(Text::Packed { length: text.len(), packed })
     }
 
@@ -106,9 +94,7 @@ impl Body {
             Text::Packed { length, packed } => {
                 // What was compressed here can be decompressed here. If memory itself were broken, there would be no text,
                 // which reads as no document.
-                let dictionary = DICTIONARY.get().filter(|_| *length >= WITH_DICTIONARY_FROM);
-                let dictionary = dictionary.map_or("", AsRef::as_ref).as_bytes();
-                let text = lz4_flex::block::decompress_with_dict(packed, *length, dictionary).unwrap_or_default();
+                let text = lz4_flex::block::decompress(packed, *length).unwrap_or_default();
                 Cow::Owned(String::from_utf8(text).unwrap_or_default())
             }
         }
