@@ -50,14 +50,15 @@ fn read(document: &Document, registry: &Registry, names: &mut impl NameIndex, po
     let Members(fields) = parse(&body)?;
     let field = |name: &str| fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value.get());
     let string = |name: &str| match field(name) {
-        Some(text) if text.starts_with('"') => Ok(text),
+        // Decoded too: JSON of a text that cannot be decoded, such as half a surrogate pair, would be served as it is.
+        Some(text) if text.starts_with('"') => Ok((text, parse::<Name<'_>>(text)?.0)),
         _ => Err(format!("{name} is not a string")),
     };
-    let (name, dns, environment) = (string("cluster_name")?, string("cluster_dns")?, string("environment")?);
-    let ending = format!("{ENDING}{{\"name\":{name},\"dns\":{dns},\"environment\":{environment}}}}}");
+    let ((name, _), (dns_json, dns), (environment, _)) =
+        (string("cluster_name")?, string("cluster_dns")?, string("environment")?);
+    let ending = format!("{ENDING}{{\"name\":{name},\"dns\":{dns_json},\"environment\":{environment}}}}}");
     let mut text = String::with_capacity(USUAL);
     let ending = TextRange::push(&mut text, &ending)?;
-    let Name(dns) = parse(dns)?;
     let other_names = OtherNames {
         former: field(FORMER).map_or(Ok(Vec::new()), |text| dns_names(FORMER, text))?,
         released: field(RELEASED).map_or(Ok(Vec::new()), released_names)?,
