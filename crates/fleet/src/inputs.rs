@@ -150,6 +150,9 @@ impl Snapshot {
     /// [problems](crate::Problem) and cannot be made through the API. A list of references that yields no input at all is
     /// refused: Flux would delete everything for what is most likely a fault.
     pub fn inputs(&self, cluster: &Cluster, ty: &ResourceType, empty: Empty) -> Result<Answer, Refusal> {
+        if ty.patchable {
+            cluster.prefetch();
+        }
         let each = self.catalogue(ty).map_or(0, Catalogue::mean_len) + cluster.ending().len() + FRAME;
         let mut list = AnswerBuilder::with_capacity(cluster.references(ty.position).len() * each);
         self.each_input(cluster, ty, |_, input| list.push(|text| input.write(text)))?;
