@@ -1,4 +1,4 @@
-//! The chart of polls: on the left this server beside nginx at one size of fleet, on the right by the size of the fleet. It
+//! The chart of polls: on the left this server and nginx at one size of fleet, on the right by the size of the fleet. It
 //! has its own background, light or dark by the reader's setting.
 
 use std::fmt::Write as _;

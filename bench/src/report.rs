@@ -11,7 +11,7 @@ pub(crate) trait Section {
     fn table(&self) -> String;
     fn json(&self) -> Value;
 
-    /// Its figures beside their targets.
+    /// Its figures and their targets.
     fn verdicts(&self) -> Vec<TargetCheck> {
         Vec::new()
     }
@@ -22,7 +22,7 @@ pub(crate) trait Section {
     }
 }
 
-/// A figure beside its target.
+/// A figure and its target.
 pub(crate) struct TargetCheck {
     what: String,
     figure: f64,

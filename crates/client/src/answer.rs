@@ -7,7 +7,7 @@ use model::{Map, Value};
 pub struct Fetched {
     /// The document.
     pub body: Map,
-    /// The ETag, for a change that is made only if nobody else changed the document meanwhile.
+    /// The ETag, for a change that is made only if the document was not changed meanwhile.
     pub etag: String,
 }
 

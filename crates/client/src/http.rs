@@ -72,7 +72,7 @@ pub struct Client {
 
 /// How long it may take until a server takes a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long one stream may last. A silent server cannot be told from a dead one for ever; then a new stream is opened.
+/// How long one stream may last. A silent server looks like a dead one; then a new stream is opened.
 const STREAM: Duration = Duration::from_mins(2);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

@@ -234,7 +234,7 @@ impl Follower {
                 if serving.log_diverged(head, self.clock.now()) {
                     let serves = serving.describe();
                     tracing::error!(
-                        "the change log diverged from the snapshot of this server: it is at {head}; {serves}; run `flux-resourceset-cli store`"
+                        "the change log diverged from the served snapshot: it is at {head}; {serves}; run `flux-resourceset-cli store`"
                     );
                 }
             }

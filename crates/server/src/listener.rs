@@ -41,7 +41,7 @@ pub struct Limits {
     pub headers: usize,
     /// Connections at a time; more wait in the queue of the kernel.
     pub connections: usize,
-    /// Time for requests that are under way when the server is told to stop.
+    /// Time for requests that are under way when the server stops.
     pub drain_timeout: Duration,
 }
 

@@ -115,7 +115,7 @@ impl<S: Sync> FromRequestParts<S> for Precondition {
 }
 
 impl Precondition {
-    /// For a change to something that has no ETag: such a request expects what nobody can check.
+    /// For a change to something that has no ETag: such a request expects what cannot be checked.
     pub(crate) fn none_given(&self) -> Result<(), Failure> {
         if self.matches.is_none() && self.matches_not.is_none() {
             return Ok(());

@@ -20,13 +20,13 @@ const BLOCKING: usize = 16;
 /// of 61 steps it takes milliseconds until a change is noticed.
 const EVENT_INTERVAL: u32 = 4;
 
-/// Owns the threads of the runtimes beside that of polls.
+/// Owns the threads of the API runtime and of the reader runtime.
 pub struct Runtimes {
     api: Runtime,
     readers: Runtime,
 }
 
-/// Where tasks of the runtimes beside that of polls are started.
+/// Where tasks of the API runtime and of the reader runtime are started.
 #[derive(Clone)]
 pub struct RuntimeHandles {
     /// For changes, probes, and connections that begin with anything but a poll.

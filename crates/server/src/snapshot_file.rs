@@ -216,10 +216,10 @@ fn read(path: &Path, registry: &Arc<Registry>) -> Result<(Snapshot, OpenFile), U
     let because = |error: &dyn ToString| Unusable::Because(error.to_string());
     let file = options().read(true).append(true).open(path)?;
     let at_head = Timestamp::try_from(file.metadata()?.modified()?).map_err(|error| because(&error))?;
-    let (picture, changes) = Archive::open(BufReader::new(&file)).map_err(|error| because(&error))?;
-    pages::expect(picture.documents.len());
+    let (stored, changes) = Archive::open(BufReader::new(&file)).map_err(|error| because(&error))?;
+    pages::expect(stored.documents.len());
     let mut fleet =
-        Snapshot::load(registry.clone(), picture.point, picture.documents).map_err(|error| because(&error))?;
+        Snapshot::load(registry.clone(), stored.point, stored.documents).map_err(|error| because(&error))?;
     for change in changes {
         let change = change.map_err(|error| because(&error))?;
         fleet = fleet.apply(&change).map_err(|error| because(&error))?;
@@ -242,8 +242,8 @@ fn write(path: &Path, fleet: &Snapshot, now: Timestamp) -> io::Result<OpenFile> 
 fn write_new(new: &Path, fleet: &Snapshot) -> io::Result<File> {
     let file = options().create(true).truncate(true).write(true).open(new)?;
     let mut to = BufWriter::new(&file);
-    let picture = StoredFleet { point: *fleet.point(), documents: fleet.all_documents().cloned().collect() };
-    archive::write_fleet(&mut to, &picture, *fleet.point())?;
+    let stored = StoredFleet { point: *fleet.point(), documents: fleet.all_documents().cloned().collect() };
+    archive::write_fleet(&mut to, &stored, *fleet.point())?;
     to.flush()?;
     drop(to);
     file.sync_all()?;

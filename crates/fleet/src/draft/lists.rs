@@ -1,7 +1,7 @@
 //! A patch that does not say how it treats lists must not shorten one, nor drop what a reference overrides.
 //!
 //! Of one body, a merge patch leaves a cluster with the references in the body alone, and a strategic merge patch with all that
-//! it had before too. `application/json` says neither, so what would take references away in that form is refused, and so is a body
+//! it had before too. `application/json` means neither, so what would take references away in that form is refused, and so is a body
 //! by which the two would leave other overrides behind.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use model::{Id, Map, Patch, ResourceType, Value};
 use super::{Draft, EditError};
 
 impl Draft<'_> {
-    /// Refuses a patch after which a cluster refers to less than before, or would say less beside its references than the same
+    /// Refuses a patch after which a cluster refers to less than before, or would have fewer overrides of its references than the same
     /// body means as a strategic merge patch.
     pub fn refuse_shorter_lists(&mut self, ty: &ResourceType, ids: &[Id], patch: &Patch) -> Result<(), EditError> {
         self.close_all()?;
@@ -69,11 +69,11 @@ fn differing(ty: &ResourceType, before: &Map, merged: &Map, changes: &Map) -> Ve
 /// What each reference of a type overrides, without what is the same as to say nothing.
 fn overrides<'a>(ty: &ResourceType, fields: &'a Map) -> BTreeMap<&'a str, BTreeMap<&'a str, &'a Value>> {
     let items = fields.get(&ty.list).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
-    let said = |item: &'a Map| {
+    let overrides = |item: &'a Map| {
         let fields = item.iter().filter(|(name, value)| !value.is_null() && !ty.is_default(name, value));
         fields.map(|(name, value)| (name.as_str(), value)).collect()
     };
-    items.filter_map(|item| Some((item.get("id")?.as_str()?, said(item)))).collect()
+    items.filter_map(|item| Some((item.get("id")?.as_str()?, overrides(item)))).collect()
 }
 
 /// What a list of a cluster refers to.

@@ -18,7 +18,7 @@ use crate::{
     types::{last_type, listed_anew, path_plan},
 };
 
-/// The plan of accepting a change log whose snapshot is `log` where `served` is served; it says whether it takes more from protected
+/// The plan of accepting a change log whose snapshot is `log` where `served` is served; it has `refused` if it takes more from protected
 /// clusters than is allowed.
 pub fn plan_of_acceptance(served: &Snapshot, log: &Snapshot, allowed: usize) -> Result<Plan, SnapshotError> {
     let writes = difference(served, log);

@@ -32,7 +32,7 @@ impl ExpectedPoint {
         Ok(Self { revision: params.revision("expected_revision")?, epoch })
     }
 
-    /// A change that was planned on one snapshot of the fleet is not made on another: somebody may have agreed to the plan. A
+    /// A change that was planned on one snapshot of the fleet is not made on another: an operator may have agreed to the plan. A
     /// revision without an epoch is one of the first: in a later epoch the same number stands for other changes.
     pub(super) fn check(self, now: &Point) -> Result<(), Failure> {
         let refuse = |detail: String| Err(Failure::new(StatusCode::PRECONDITION_FAILED, "fleet-changed", detail));

@@ -137,7 +137,7 @@ fn describe_past(ty: &ResourceType, one: &str, path: &str, paths: &mut Value, sc
     );
 }
 
-/// A document whose id the path says.
+/// A document whose id is in the path.
 fn replacement(ty: &ResourceType) -> Value {
     let mut schema = closed(&ty.schema);
     if let Some(Value::Array(required)) = schema.get_mut("required") {

@@ -143,7 +143,7 @@ fn a_change_log_that_lost_its_last_changes_is_not_followed() {
         "and no change is made on it"
     );
     assert!(refused.headers.contains_key("retry-after"));
-    let diverged = "the change log diverged from the snapshot of this server: it is at revision 0 ";
+    let diverged = "the change log diverged from the served snapshot: it is at revision 0 ";
     server.wait_until("it is logged", || server.log().contains(diverged));
     assert!(server.get_open("/metrics").body.contains("\nflux_resourceset_store_diverged 1\n"));
     server.append(&[("namespace", "a", put(&json!({"id": "a"}))), ("namespace", "b", put(&json!({"id": "b"})))]);

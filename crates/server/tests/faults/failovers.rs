@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What a server logs each time its change log diverges.
-const DIVERGED: &str = "the change log diverged from the snapshot of this server";
+const DIVERGED: &str = "the change log diverged from the served snapshot";
 
 /// A primary, a proxy to it, and the URLs through the proxy and without it.
 fn primary() -> (Postgres, Proxy, String, String) {
