@@ -5,14 +5,18 @@ use std::fmt;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
 };
 use jiff::Timestamp;
 use model::Origin;
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
-use crate::{App, failure::Failure, observe::RequestId};
+use crate::{
+    App,
+    failure::{ErrorStatus, Failure},
+    observe::RequestId,
+};
 
 /// A bearer token. Only its digest is stored: the token cannot be printed, and a comparison takes the same time for every
 /// guess, whatever its length.
@@ -131,7 +135,7 @@ impl FromRequestParts<App> for WriteAccess {
         match allowed(&parts.headers, app) {
             None => return Err(Failure::unauthorized()),
             Some(Allowed::Read) => {
-                return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", "this token may read and not write"));
+                return Err(Failure::new(ErrorStatus::FORBIDDEN, "forbidden", "this token may read and not write"));
             }
             Some(Allowed::Write) => {}
         }
@@ -141,7 +145,7 @@ impl FromRequestParts<App> for WriteAccess {
                 Ok(reason) if reason.len() <= MAX_REASON => Some(reason.trim().to_owned()),
                 _ => {
                     let detail = format!("X-Change-Reason is text of at most {MAX_REASON} bytes");
-                    return Err(Failure::new(StatusCode::BAD_REQUEST, "invalid-reason", detail));
+                    return Err(Failure::new(ErrorStatus::BAD_REQUEST, "invalid-reason", detail));
                 }
             },
         };

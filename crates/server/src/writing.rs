@@ -11,7 +11,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use axum::http::{HeaderValue, header::RETRY_AFTER};
 use fleet::{AllowedRemovals, Draft, EditError, Objections, Rule, Snapshot, plan_of_change};
 use model::{Change, Digest, FieldError, Kind, Plan, ProtectedCluster, RefusedRemovals, ResourceType, Revision, Write};
 
@@ -19,7 +19,7 @@ use crate::{
     App,
     access::WriteAccess,
     body::ACCEPT_PATCH,
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     group_commit::{CommitError, GroupCommit, PrepareTurn},
     request_limits::Permit,
 };
@@ -212,12 +212,12 @@ async fn turn(app: &App) -> Result<PrepareTurn<'_>, Failure> {
 
 /// Nothing was done, because others write.
 fn busy(detail: &str) -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY)
+    Failure::new(ErrorStatus::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 fn not_visible(revision: Revision) -> Failure {
     let detail = format!("the change was made, as revision {revision}, and this server does not serve it yet");
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
+    Failure::new(ErrorStatus::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
@@ -258,7 +258,7 @@ impl From<Objections> for Failure {
         match broken.first() {
             Some(first) if first.rule == Rule::TypesChanged.name() => Self::types_changed(first.message.clone()),
             Some(first) if broken.iter().all(|error| held.contains(&error.rule.as_ref())) => {
-                Self::new(StatusCode::CONFLICT, "dns-held", first.message.clone()).with_errors(broken)
+                Self::new(ErrorStatus::CONFLICT, "dns-held", first.message.clone()).with_errors(broken)
             }
             _ => Self::invalid(broken),
         }
@@ -272,25 +272,25 @@ pub(crate) fn protected(refused: RefusedRemovals) -> Failure {
         FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).in_document(&kind, &id)
     };
     let errors = refused.clusters.into_iter().map(of_cluster).collect();
-    Failure::new(StatusCode::CONFLICT, "protected", refused.detail).with_errors(errors)
+    Failure::new(ErrorStatus::CONFLICT, "protected", refused.detail).with_errors(errors)
 }
 
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
         let (status, code) = match &error {
-            EditError::NotFound { .. } => (StatusCode::NOT_FOUND, "not-found"),
-            EditError::Decommissioned(_) => (StatusCode::GONE, "decommissioned"),
-            EditError::NotDecommissioned(_) => (StatusCode::CONFLICT, "not-decommissioned"),
-            EditError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            EditError::NotFound { .. } => (ErrorStatus::NOT_FOUND, "not-found"),
+            EditError::Decommissioned(_) => (ErrorStatus::GONE, "decommissioned"),
+            EditError::NotDecommissioned(_) => (ErrorStatus::CONFLICT, "not-decommissioned"),
+            EditError::Exists { .. } => (ErrorStatus::CONFLICT, "exists"),
             EditError::Referenced { by, .. } => {
                 let referrer = |name: &String| FieldError {
                     document: Some(name.clone()),
                     ..FieldError::new("", "referenced", "it refers to the document")
                 };
-                let failure = Self::new(StatusCode::CONFLICT, "referenced", error.to_string());
+                let failure = Self::new(ErrorStatus::CONFLICT, "referenced", error.to_string());
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
-            EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
+            EditError::Protected(_) => (ErrorStatus::CONFLICT, "protected"),
             EditError::AmbiguousPatch { .. } | EditError::AmbiguousReferences { .. } => {
                 let is_strategic = matches!(error, EditError::AmbiguousPatch { is_strategic: true, .. });
                 let types = HeaderValue::from_static(if is_strategic {
@@ -298,7 +298,7 @@ impl From<EditError> for Failure {
                 } else {
                     "application/merge-patch+json, application/strategic-merge-patch+json"
                 });
-                let failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
+                let failure = Self::new(ErrorStatus::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
                 return failure.with_header(ACCEPT_PATCH, types);
             }
             EditError::Invalid(errors) => return Self::invalid(errors.clone()),

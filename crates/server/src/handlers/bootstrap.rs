@@ -2,14 +2,19 @@
 
 use axum::{
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use manifests::Bootstrap;
 use model::FieldError;
 
 use super::Segments;
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+};
 
 pub(crate) async fn bootstrap(
     _: ReadAccess,
@@ -31,7 +36,7 @@ pub(crate) async fn bootstrap(
     let cluster = fleet.cluster_at(&dns)?;
     if !cluster.is_live() {
         let detail = format!("cluster \"{}\" is decommissioned: what it installs would be told to go", cluster.id());
-        return Err(Failure::new(StatusCode::CONFLICT, "decommissioned", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "decommissioned", detail));
     }
     if let Some(path) = fleet.unserved_paths().next() {
         let detail = format!("this server does not serve {path} as the change log records it: see GET /types/changes");

@@ -6,14 +6,18 @@
 use axum::{
     body::Bytes,
     extract::State,
-    http::{HeaderMap, Method, Request, Response, StatusCode, header},
+    http::{HeaderMap, Method, Request, Response, header},
 };
 use fleet::{Empty, Packed, Snapshot};
 use http_body_util::Full;
 use hyper::body::Body;
 
 use super::{EmptyAs, Segments, answers::send_zipped, send};
-use crate::{App, access::ReadAccess, failure::Failure};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+};
 
 /// What a poll asks for.
 pub(crate) struct PollRequest<'a> {
@@ -84,7 +88,7 @@ fn not_served(fleet: &Snapshot, path: &str) -> Failure {
         return Failure::types_changed(detail);
     }
     let detail = format!("no resource type is served as \"{}\"", model::Excerpt(path));
-    Failure::new(StatusCode::NOT_FOUND, "unknown-type", detail)
+    Failure::new(ErrorStatus::NOT_FOUND, "unknown-type", detail)
 }
 
 /// Whether a client accepts gzip: it is named in an `Accept-Encoding`, and not with a quality of zero.

@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use fleet::Snapshot;
 use model::{Document, Id, ResourceType, Revision, State};
 use store::{LogBounds, Store, StoreError, StoredFleet};
 
-use crate::{App, failure::Failure, query::Params};
+use crate::{
+    App,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+};
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
@@ -103,12 +106,12 @@ pub(crate) fn known(now: &Snapshot, revision: Option<Revision>) -> Result<Option
 }
 
 pub(crate) fn unknown(revision: Revision) -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "unknown-revision", format!("there is no revision {revision}"))
+    Failure::new(ErrorStatus::NOT_FOUND, "unknown-revision", format!("there is no revision {revision}"))
 }
 
 pub(crate) fn unreadable(error: StoreError) -> Failure {
     match error {
-        StoreError::Pruned { .. } => Failure::new(StatusCode::GONE, "pruned", error.to_string()),
+        StoreError::Pruned { .. } => Failure::new(ErrorStatus::GONE, "pruned", error.to_string()),
         other => Failure::store_unavailable().because(other),
     }
 }

@@ -8,7 +8,7 @@ use api::{ChangeLogStatus, StoreAcceptance, StoreState};
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode},
+    http::HeaderValue,
     response::{IntoResponse as _, Response},
 };
 use fleet::{Snapshot, plan_of_acceptance};
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     App, StoreStatus,
     access::{ReadAccess, WriteAccess},
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     query::Params,
     writing::{self, Terms},
 };
@@ -120,19 +120,19 @@ pub(crate) async fn accept(
 fn expect(expected: Digest, served: &Snapshot, head: &Point) -> Result<(), Failure> {
     if served.point().store != head.store {
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
-        return Err(Failure::new(StatusCode::CONFLICT, "another-log", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "another-log", detail));
     }
     if expected == head.digest { Ok(()) } else { Err(moved(head)) }
 }
 
 fn moved(head: &Point) -> Failure {
     let detail = format!("the log is at revision {}, and not what the request expects", head.revision);
-    Failure::new(StatusCode::PRECONDITION_FAILED, "log-changed", detail)
+    Failure::new(ErrorStatus::PRECONDITION_FAILED, "log-changed", detail)
 }
 
 /// This server cannot know what clusters of another server would lose.
 fn not_diverged() -> Failure {
     let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the digest of \
                   what it serves";
-    Failure::new(StatusCode::CONFLICT, "not-diverged", detail)
+    Failure::new(ErrorStatus::CONFLICT, "not-diverged", detail)
 }

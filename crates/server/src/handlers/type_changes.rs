@@ -2,7 +2,7 @@
 //! lose. `POST /types/accept`: the types are served as the files declare them from now on; a change like any other.
 
 use api::{Plan, TypeChange, TypeChanges};
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{extract::State, response::Response};
 use fleet::{AllowedRemovals, Draft, Snapshot};
 use model::{Digest, FieldError, Origin};
 use tokio::task::block_in_place;
@@ -12,7 +12,13 @@ use super::{
     answers::{planned, wrote},
     mutation::{ExpectedPoint, terms},
 };
-use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+    request_limits::Permit,
+};
 
 pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
@@ -58,7 +64,7 @@ fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
     }
     let detail = "this server's files and the change log differ in another way than the request expects: another server, \
                   with other files, may have answered GET /types/changes";
-    Err(Failure::new(StatusCode::PRECONDITION_FAILED, "other-type-changes", detail))
+    Err(Failure::new(ErrorStatus::PRECONDITION_FAILED, "other-type-changes", detail))
 }
 
 /// What accepting this server's files would do to clusters. Every cluster is answered twice for it, so it is computed where
