@@ -109,7 +109,7 @@ pub(crate) async fn write<T>(
             (Ok(Evaluated { change, next, value, .. }), Some(turn)) if !change.writes.is_empty() => {
                 let (revision, writes) = (change.revision, change.writes.clone());
                 if commit(app, turn, change, next).await? {
-                    let fleet = publish(app, revision).await?;
+                    let fleet = publish(app, access, revision).await?;
                     return Ok(Outcome::Done(Done { revision, fleet, writes, value }));
                 }
             }
@@ -136,7 +136,7 @@ async fn prepare<'a, T>(
     edit: &impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Prepared<'a, T>, Failure> {
     let mut turn = if dry_run { None } else { Some(turn(app).await?) };
-    let served = app.snapshot()?;
+    let served = access.fleet()?;
     let pending = turn.as_mut().and_then(|turn| turn.pending_head(&served));
     let is_pending = pending.is_some();
     let base = pending.unwrap_or(served);
@@ -162,10 +162,10 @@ async fn commit(app: &App, turn: PrepareTurn<'_>, change: Change, next: Snapshot
 }
 
 /// Third phase: waits until the snapshot with the change is served.
-async fn publish(app: &App, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
+async fn publish(app: &App, access: &WriteAccess, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
     reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
     app.log.group_commit.published(revision);
-    app.snapshot()
+    access.fleet()
 }
 
 /// Whether a revision is the newest: a rejection that was computed on it, or that there is nothing to do, is returned only then. If it
@@ -231,10 +231,10 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
 }
 
 /// Waits until another snapshot is served than the one with this digest.
-pub(crate) async fn snapshot_replaced(app: &App, from: &Digest) -> Result<(), Failure> {
+pub(crate) async fn snapshot_replaced(app: &App, access: &WriteAccess, from: &Digest) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
         let mut published = app.log.subscribe();
-        if app.snapshot()?.point().digest != *from {
+        if access.fleet()?.point().digest != *from {
             return Ok(());
         }
         // Whether a snapshot was published or the time is over: the digest is compared again.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use axum::http::StatusCode;
 
 /// An HTTP status from 400 to 599. A failure can have no other, so it cannot be sent as a 200, which a cluster would obey.
-/// Only the constants below exist, and each is checked when the server is compiled.
+/// Only the constants below exist, and each is checked when the server is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorStatus(StatusCode);
 
@@ -26,7 +26,7 @@ impl ErrorStatus {
     pub(crate) const INTERNAL_SERVER_ERROR: Self = Self::new(StatusCode::INTERNAL_SERVER_ERROR);
     pub(crate) const SERVICE_UNAVAILABLE: Self = Self::new(StatusCode::SERVICE_UNAVAILABLE);
 
-    /// Private, for the constants only: there a status that is not an error does not compile.
+    /// Private, for the constants only: a constant that is not an error status fails the build.
     const fn new(status: StatusCode) -> Self {
         assert!(matches!(status.as_u16(), 400..=599), "a failure has an error status");
         Self(status)

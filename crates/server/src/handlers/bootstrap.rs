@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(crate) async fn bootstrap(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(dns): Segments<String>,
     mut params: Params,
@@ -32,7 +32,7 @@ pub(crate) async fn bootstrap(
     let flux_instance = params.parsed("flux_instance", "true or false")?.unwrap_or(true);
     params.none_left()?;
 
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let cluster = fleet.cluster_at(&dns)?;
     if !cluster.is_live() {
         let detail = format!("cluster \"{}\" is decommissioned: what it installs would be told to go", cluster.id());

@@ -6,7 +6,7 @@ use model::{Epoch, Id, MAX_SAFE_INTEGER, Point, ResourceType, Revision};
 
 use crate::{
     App,
-    access::WriteAccess,
+    access::{ReadAccess, WriteAccess},
     failure::{ErrorStatus, Failure},
     precondition::Precondition,
     query::Params,
@@ -80,6 +80,11 @@ impl FromRequestParts<App> for Mutation {
 }
 
 impl Mutation {
+    /// The right to read, which the right to write includes.
+    pub(crate) fn reading(&self) -> &ReadAccess {
+        self.access.reading()
+    }
+
     /// Takes the precondition, to check it where there is a document.
     pub(crate) fn precondition(&mut self) -> Precondition {
         std::mem::take(&mut self.precondition)

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     App,
+    access::ReadAccess,
     failure::{ErrorStatus, Failure},
     seeding,
 };
@@ -25,12 +26,12 @@ pub(crate) async fn revert_change(
     let revision = Revision(revision);
     // Undoing a change of the whole fleet takes all that it wrote.
     let _permit = app.limits.reverts.enter().await?;
-    let change = find(&app, revision).await?;
+    let change = find(mutation.reading(), revision).await?;
     if change.actor == seeding::ACTOR {
         let detail = "the seed is not reverted: that would decommission all its clusters at once";
         return Err(Failure::new(ErrorStatus::CONFLICT, "seed", detail));
     }
-    let undo = undo(&app, &change).await?;
+    let undo = undo(mutation.reading(), &change).await?;
     if undo.iter().any(|undo| undo.kind.as_str() == TypeRecord::KIND) {
         let detail = format!(
             "revision {revision} recorded resource types, which no revert takes back; put the former files back, look at \
@@ -68,7 +69,7 @@ struct Undo {
 }
 
 /// What the change wrote. The documents after it are not needed, and those before it are packed.
-async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
+async fn undo(access: &ReadAccess, change: &Change) -> Result<Vec<Undo>, Failure> {
     let packed = |op| match op {
         Op::Put(body) => Op::Put(body.packed()),
         Op::Retire(body) => Op::Retire(body.packed()),
@@ -80,7 +81,7 @@ async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
         removed: op == Op::Remove,
         before: before.map(packed),
     };
-    writes(app.clone(), change).map(|write| write.map(undo)).try_collect().await
+    writes(access.clone(), change).map(|write| write.map(undo)).try_collect().await
 }
 
 /// The later change that wrote a document since, if one did.

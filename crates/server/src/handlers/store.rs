@@ -29,12 +29,16 @@ use crate::{
 
 const DIGEST: &str = "a digest of 64 hexadecimal digits";
 
-pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<StoreState>, Failure> {
+pub(crate) async fn store(
+    access: ReadAccess,
+    State(app): State<App>,
+    params: Params,
+) -> Result<Json<StoreState>, Failure> {
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let head = {
         let _permit = app.limits.past.enter().await?;
-        match app.log.store() {
+        match access.store() {
             Ok(store) => store.bounds().await.ok().map(|ends| ends.head),
             Err(_) => None,
         }
@@ -71,9 +75,9 @@ pub(crate) async fn accept(
     let other_served = params.parsed::<Digest>("served", DIGEST)?;
     let expected_point = mutation::ExpectedPoint::take(&mut params)?;
     params.none_left()?;
-    let snapshot = app.snapshot()?;
+    let snapshot = access.fleet()?;
     expected_point.check(snapshot.point())?;
-    let log = app.log.store()?.load().await.map_err(past::unreadable)?;
+    let log = access.reading().store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
     expect(expected, &snapshot, &head)?;
     let here = snapshot.point().digest;
@@ -103,14 +107,14 @@ pub(crate) async fn accept(
     // Revisions of the new epoch may be those of what is overruled, so it is an epoch that neither history has had.
     let epoch = head.epoch.max(snapshot.point().epoch);
     let change = Change::accepting(&Point { epoch, ..head }, &served, access.origin(app.clock.now()));
-    match app.log.store()?.append(&change).await {
+    match access.reading().store()?.append(&change).await {
         Ok(()) => app.log.request_refresh(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }
     tracing::warn!(log = %head, %served, "an operator accepted the change log");
     if served == here {
-        writing::snapshot_replaced(&app, &here).await?;
+        writing::snapshot_replaced(&app, &access, &here).await?;
     }
     let accepted = StoreAcceptance { revision: change.revision, epoch: change.epoch, overrules: served };
     Ok(([(REVISION, HeaderValue::from(change.revision.0))], Json(accepted)).into_response())

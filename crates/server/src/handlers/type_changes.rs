@@ -20,9 +20,9 @@ use crate::{
     request_limits::Permit,
 };
 
-pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
+pub(crate) async fn changes(access: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let (revision, changes) = (fleet.revision().0, fleet.type_changes());
     let epoch = fleet.point().epoch;
     let digest = TypeChange::digest(&changes).map_err(Failure::internal)?;
@@ -35,8 +35,9 @@ pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Re
     if mutation.params.flag("dry_run")? {
         let allowed = terms(&mut mutation.params)?.allow_removals;
         let expected = ExpectedPoint::take(&mut mutation.params)?;
+        let access = mutation.reading().clone();
         mutation.params.none_left()?;
-        let fleet = app.snapshot()?;
+        let fleet = access.fleet()?;
         expected.check(fleet.point())?;
         seen.map_or(Ok(()), |seen| expect_changes(seen, &fleet))?;
         let (plan, permit) = plan(&app, &fleet, allowed).await?;
