@@ -1,18 +1,27 @@
 //! Who may do what. Authority is an argument: a handler that reads takes [`ReadAccess`], one that writes [`WriteAccess`], and
 //! there is no other way to get one than a valid token: their fields are private, so no handler can build one itself.
+//!
+//! An access is also the only way to the data: [`GuardedFleet`] shows the served snapshot to this module alone, which returns it
+//! from an access. A handler that forgets the token has nothing to send.
 
-use std::fmt;
+use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
 };
+use fleet::{Reader, Snapshot};
 use jiff::Timestamp;
 use model::Origin;
 use sha2::{Digest as _, Sha256};
+use store::Store;
 use subtle::{Choice, ConstantTimeEq as _};
 
-use crate::{App, failure::Failure, observe::RequestId};
+use crate::{
+    App,
+    failure::{ErrorStatus, Failure},
+    observe::RequestId,
+};
 
 /// A bearer token. Only its digest is stored: the token cannot be printed, and a comparison takes the same time for every
 /// guess, whatever its length.
@@ -86,13 +95,63 @@ fn allowed(headers: &HeaderMap, app: &App) -> Option<Allowed> {
     app.tokens.allow(headers.get(header::AUTHORIZATION)?.to_str().ok()?)
 }
 
-/// The right to read, proven by a token.
-pub(crate) struct ReadAccess(());
+/// The served snapshot, which only this module can read.
+pub(crate) struct GuardedFleet(Reader);
 
-impl ReadAccess {
+impl GuardedFleet {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self(reader)
+    }
+
+    fn snapshot(&self, app: &App) -> Result<Arc<Snapshot>, Failure> {
+        self.0.snapshot().ok_or_else(|| app.no_snapshot())
+    }
+}
+
+impl App {
+    /// The served snapshot without a token, for `/ready` and `/metrics` only: probes and scrapers have none. They send revisions,
+    /// ages, counts, paths of types and ids of clusters, and no content of a document. A test finds any other caller.
+    pub(crate) fn probe_snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
+        self.fleet.snapshot(self)
+    }
+}
+
+/// The right to read, proven by a token, and the way to what may be read. A poll borrows the application (`ReadAccess<&App>`),
+/// so its access costs nothing.
+#[derive(Clone)]
+pub(crate) struct ReadAccess<A = App>(A);
+
+impl<'a> ReadAccess<&'a App> {
     /// Checks the credentials of a request.
-    pub(crate) fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Failure> {
-        allowed(headers, app).map(|_| Self(())).ok_or_else(Failure::unauthorized)
+    pub(crate) fn from_headers(app: &'a App, headers: &HeaderMap) -> Result<Self, Failure> {
+        allowed(headers, app).map(|_| Self(app)).ok_or_else(Failure::unauthorized)
+    }
+}
+
+impl<A: Borrow<App>> ReadAccess<A> {
+    /// The application that has checked the token.
+    pub(crate) fn app(&self) -> &App {
+        self.0.borrow()
+    }
+
+    /// The same access, for as long as this one exists.
+    pub(crate) fn borrowed(&self) -> ReadAccess<&App> {
+        ReadAccess(self.app())
+    }
+
+    /// The served snapshot, or the failure to respond with while there is none.
+    pub(crate) fn fleet(&self) -> Result<Arc<Snapshot>, Failure> {
+        self.app().fleet.snapshot(self.app())
+    }
+
+    /// The served snapshot without a reference count, for as long as it takes to read it; none while there is none.
+    pub(crate) fn newest(&self) -> impl Deref<Target = Option<Arc<Snapshot>>> {
+        self.app().fleet.0.newest()
+    }
+
+    /// The store, for what is not in the served snapshot; or the failure to respond with until it is open.
+    pub(crate) fn store(&self) -> Result<&Arc<dyn Store>, Failure> {
+        self.app().log.store()
     }
 }
 
@@ -100,12 +159,14 @@ impl FromRequestParts<App> for ReadAccess {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        Self::from_headers(app, &parts.headers)
+        ReadAccess::from_headers(app, &parts.headers).map(|ReadAccess(app)| Self(app.clone()))
     }
 }
 
 /// The right to write, proven by a token, with what the audit trail records about the change.
 pub(crate) struct WriteAccess {
+    /// Who may write may read.
+    read: ReadAccess,
     /// The name of the token.
     actor: &'static str,
     /// The reason for the change, if the request has one.
@@ -115,6 +176,16 @@ pub(crate) struct WriteAccess {
 }
 
 impl WriteAccess {
+    /// The right to read, which this includes.
+    pub(crate) fn reading(&self) -> &ReadAccess {
+        &self.read
+    }
+
+    /// The served snapshot, or the failure to respond with while there is none.
+    pub(crate) fn fleet(&self) -> Result<Arc<Snapshot>, Failure> {
+        self.read.fleet()
+    }
+
     /// The origin of a change that is made with this access.
     pub(crate) fn origin(&self, at: Timestamp) -> Origin {
         Origin { at, actor: self.actor.to_owned(), reason: self.reason.clone(), request_id: self.request_id.clone() }
@@ -131,7 +202,7 @@ impl FromRequestParts<App> for WriteAccess {
         match allowed(&parts.headers, app) {
             None => return Err(Failure::unauthorized()),
             Some(Allowed::Read) => {
-                return Err(Failure::new(StatusCode::FORBIDDEN, "forbidden", "this token may read and not write"));
+                return Err(Failure::new(ErrorStatus::FORBIDDEN, "forbidden", "this token may read and not write"));
             }
             Some(Allowed::Write) => {}
         }
@@ -141,11 +212,12 @@ impl FromRequestParts<App> for WriteAccess {
                 Ok(reason) if reason.len() <= MAX_REASON => Some(reason.trim().to_owned()),
                 _ => {
                     let detail = format!("X-Change-Reason is text of at most {MAX_REASON} bytes");
-                    return Err(Failure::new(StatusCode::BAD_REQUEST, "invalid-reason", detail));
+                    return Err(Failure::new(ErrorStatus::BAD_REQUEST, "invalid-reason", detail));
                 }
             },
         };
         let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone());
-        Ok(Self { actor: app.tokens.writer, reason: reason.filter(|reason| !reason.is_empty()), request_id })
+        let reason = reason.filter(|reason| !reason.is_empty());
+        Ok(Self { read: ReadAccess(app.clone()), actor: app.tokens.writer, reason, request_id })
     }
 }

@@ -9,9 +9,19 @@ use model::Registry;
 use tokio::{sync::OnceCell, task::block_in_place};
 
 use crate::{
-    ChangeLog, Clock, Follower, Status, StoreStatus, access::Tokens, config::Mode, failure::Failure,
-    former_polls::FormerPolls, handlers::Scrapes, large_polls::LargePolls, metrics::Metrics, observe::RequestIds,
-    past_documents::PastDocuments, request_limits::RequestLimits, router, runtimes::RuntimeHandles,
+    ChangeLog, Clock, Follower, Status, StoreStatus,
+    access::{GuardedFleet, Tokens},
+    config::Mode,
+    failure::Failure,
+    former_polls::FormerPolls,
+    handlers::Scrapes,
+    large_polls::LargePolls,
+    metrics::Metrics,
+    observe::RequestIds,
+    past_documents::PastDocuments,
+    request_limits::RequestLimits,
+    router,
+    runtimes::RuntimeHandles,
 };
 
 /// The application's state; cheap to clone.
@@ -40,7 +50,7 @@ pub struct Parts<'a> {
 
 /// The state.
 pub struct Inner {
-    pub(crate) fleet: Reader,
+    pub(crate) fleet: GuardedFleet,
     pub(crate) registry: Arc<Registry>,
     pub(crate) status: Arc<Status>,
     pub(crate) log: Arc<ChangeLog>,
@@ -70,7 +80,7 @@ impl App {
         let metrics = Metrics::new(&paths, &registry)?;
         let past = PastDocuments::new(metrics.past_loads.clone());
         Ok(Self(Arc::new(Inner {
-            fleet,
+            fleet: GuardedFleet::new(fleet),
             registry,
             status,
             log,
@@ -89,11 +99,6 @@ impl App {
             past,
             scrapes: Scrapes::default(),
         })))
-    }
-
-    /// The served snapshot, or the failure to respond with while there is none.
-    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
-        self.fleet.snapshot().ok_or_else(|| self.no_snapshot())
     }
 
     /// Why no snapshot is served.

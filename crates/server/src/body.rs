@@ -10,7 +10,7 @@ use axum::{
     body::{Body, Bytes, HttpBody as _},
     extract::{FromRequest, MatchedPath, Request},
     http::{
-        HeaderValue, StatusCode,
+        HeaderValue,
         header::{CONTENT_TYPE, HeaderName},
     },
 };
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     App,
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     request_limits::{ConcurrencyLimit, Permit},
 };
 
@@ -64,7 +64,7 @@ impl BodyLimits {
 
     fn too_large(self) -> Failure {
         let detail = format!("the body of this request has at most {} bytes", self.bytes);
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+        Failure::new(ErrorStatus::PAYLOAD_TOO_LARGE, "body-too-large", detail)
     }
 
     /// Receives a body. One that is too large for its path, or is refused because of other large ones, is read to its end and
@@ -118,7 +118,7 @@ async fn read(request: Request, app: &App) -> Result<Received, Failure> {
     let limits = BodyLimits::for_request(&request);
     let slow = |_| {
         let detail = format!("the request body was not received within {} seconds", TIMEOUT.as_secs());
-        Failure::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", detail)
+        Failure::new(ErrorStatus::REQUEST_TIMEOUT, "body-too-slow", detail)
     };
     let receive = limits.receive(request.into_body(), &app.limits.large_bodies);
     let (bytes, received) = tokio::time::timeout(TIMEOUT, receive).await.map_err(slow)??;
@@ -230,7 +230,7 @@ fn media(request: &Request, known: &[&str]) -> Result<String, Failure> {
     let known = known.join(", ");
     let header = HeaderValue::try_from(&known).map_err(Failure::internal)?;
     let failure = Failure::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorStatus::UNSUPPORTED_MEDIA_TYPE,
         "unsupported-media-type",
         format!("the media type of a patch is one of {known}"),
     );

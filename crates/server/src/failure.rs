@@ -2,18 +2,22 @@
 //!
 //! A client gets a sentence, and the log gets the cause: causes are never sent.
 
+mod error_status;
+
 use std::any::Any;
 
 use api::ProblemDetails;
 use axum::{
     http::{
-        HeaderName, HeaderValue, StatusCode,
+        HeaderName, HeaderValue,
         header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
     },
     response::{IntoResponse, Response},
 };
 use fleet::{Refusal, SnapshotError};
 use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::COUNTED_ERRORS};
+
+pub(crate) use error_status::ErrorStatus;
 
 /// Characters of the sentence for the client, and of the cause for the log.
 const SENTENCE: usize = 2_000;
@@ -24,7 +28,7 @@ pub(crate) struct Failure(Box<Inner>);
 
 #[derive(Clone, Debug)]
 struct Inner {
-    status: StatusCode,
+    status: ErrorStatus,
     code: &'static str,
     detail: String,
     errors: Vec<FieldError>,
@@ -37,61 +41,62 @@ impl Failure {
     pub(crate) const RETRY: HeaderValue = HeaderValue::from_static("5");
     const RETRY_SOON: HeaderValue = HeaderValue::from_static("2");
 
-    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: ErrorStatus, code: &'static str, detail: impl Into<String>) -> Self {
         let detail = sentence(detail.into(), SENTENCE);
         Self(Box::new(Inner { status, code, detail, errors: Vec::new(), header: None, cause: None }))
     }
 
     pub(crate) fn unauthorized() -> Self {
         let detail = "a valid bearer token is needed in the Authorization header";
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        Self::new(ErrorStatus::UNAUTHORIZED, "unauthorized", detail)
             .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
     pub(crate) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this path")
+        Self::new(ErrorStatus::NOT_FOUND, "not-found", "there is nothing at this path")
     }
 
     /// There is no snapshot of the fleet yet.
     pub(crate) fn not_ready() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "the fleet has not been loaded from the store yet")
+        Self::new(ErrorStatus::SERVICE_UNAVAILABLE, "not-ready", "the fleet has not been loaded from the store yet")
             .with_header(RETRY_AFTER, Self::RETRY)
     }
 
     /// The store cannot be reached. Whether it has committed a change that was being appended is known after the next read.
     pub(crate) fn store_unavailable() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
+        Self::new(ErrorStatus::SERVICE_UNAVAILABLE, "store-unavailable", "the store cannot be used at the moment")
             .with_header(RETRY_AFTER, Self::RETRY)
     }
 
     /// The server keeps the snapshot that it serves; a change would continue another history.
     pub(crate) fn store_diverged(head: &Point) -> Self {
         let detail = "the log does not continue what is served; an operator has to look at it (GET /store)";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-diverged", detail)
+        Self::new(ErrorStatus::SERVICE_UNAVAILABLE, "store-diverged", detail)
             .with_header(RETRY_AFTER, Self::RETRY)
             .because(format!("the log is at {head}"))
     }
 
     /// The files of this server declare types in another way than the change log records them.
     pub(crate) fn types_changed(detail: String) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "types-changed", detail).with_header(RETRY_AFTER, Self::RETRY)
+        Self::new(ErrorStatus::SERVICE_UNAVAILABLE, "types-changed", detail).with_header(RETRY_AFTER, Self::RETRY)
     }
 
     /// A document was saved that this server cannot read, so that its content is unknown.
     pub(crate) fn unreadable_document(kind: &Kind, id: &Id, cause: impl ToString) -> Self {
         let detail = format!("{kind}/{id} cannot be read, so there is no whole answer; replace it (PUT) or delete it");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable-document", detail).because(cause)
+        Self::new(ErrorStatus::INTERNAL_SERVER_ERROR, "unreadable-document", detail).because(cause)
     }
 
     /// As many requests of its sort are under way as are allowed. Nothing was done.
     pub(crate) fn too_many_requests(what: &str) -> Self {
         let detail = format!("there are too many {what} at the same time; nothing was done, and it can be tried again");
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).with_header(RETRY_AFTER, Self::RETRY_SOON)
+        Self::new(ErrorStatus::TOO_MANY_REQUESTS, "too-many-requests", detail)
+            .with_header(RETRY_AFTER, Self::RETRY_SOON)
     }
 
     pub(crate) fn internal(cause: impl ToString) -> Self {
         let detail = "the server failed; its log says why";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).because(cause)
+        Self::new(ErrorStatus::INTERNAL_SERVER_ERROR, "internal", detail).because(cause)
     }
 
     /// A handler panicked. The message is for the log.
@@ -103,14 +108,14 @@ impl Failure {
 
     pub(crate) fn invalid_query(error: FieldError) -> Self {
         let detail = error.message.clone();
-        let mut failure = Self::new(StatusCode::BAD_REQUEST, "invalid-query", detail);
+        let mut failure = Self::new(ErrorStatus::BAD_REQUEST, "invalid-query", detail);
         failure.0.errors.push(error);
         failure
     }
 
     /// A request body that is not what it should be.
     pub(crate) fn invalid_body(error: FieldError) -> Self {
-        let mut failure = Self::new(StatusCode::BAD_REQUEST, "invalid-body", error.message.clone());
+        let mut failure = Self::new(ErrorStatus::BAD_REQUEST, "invalid-body", error.message.clone());
         failure.0.errors.push(error);
         failure
     }
@@ -126,7 +131,7 @@ impl Failure {
     }
 
     pub(crate) fn unprocessable(detail: &str, errors: Vec<FieldError>) -> Self {
-        let mut failure = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
+        let mut failure = Self::new(ErrorStatus::UNPROCESSABLE_ENTITY, "invalid", detail);
         failure.0.errors = errors;
         failure
     }
@@ -156,7 +161,7 @@ impl Failure {
         self
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> ErrorStatus {
         self.0.status
     }
 
@@ -174,14 +179,14 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
             Refusal::UnknownCluster | Refusal::BlankFleet | Refusal::NoMatchingCluster | Refusal::NoClusterInForce => {
-                StatusCode::NOT_FOUND
+                ErrorStatus::NOT_FOUND
             }
             Refusal::TypesChanged(_) => return Self::types_changed(refusal.to_string()),
             Refusal::Unreadable(SnapshotError::Unreadable { kind, id, .. }) => {
                 return Self::unreadable_document(kind, id, &refusal);
             }
             Refusal::Unreadable(error) => return Self::internal(error),
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => ErrorStatus::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, refusal.code(), refusal.to_string())
     }
@@ -192,7 +197,7 @@ impl IntoResponse for Failure {
         let Inner { status, code, detail, errors, header, .. } = &*self.0;
         let title = status.canonical_reason().unwrap_or("Error");
         let body = ProblemDetails::new(status.as_u16(), title, code, detail, errors);
-        let mut response = (*status, axum::Json(body)).into_response();
+        let mut response = (**status, axum::Json(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value.clone());

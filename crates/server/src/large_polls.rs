@@ -9,9 +9,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use axum::http::{StatusCode, header::RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 
-use crate::failure::Failure;
+use crate::failure::{ErrorStatus, Failure};
 
 /// Larger answers are counted.
 const LARGE: usize = 64 * 1024;
@@ -48,7 +48,7 @@ impl LargePolls {
         if self.0.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_TOTAL {
             // Dropping the share subtracts its bytes again.
             let detail = "too many large answers are being sent; clusters keep their resources and poll again";
-            let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
+            let failure = Failure::new(ErrorStatus::SERVICE_UNAVAILABLE, "busy", detail);
             return Err(failure.with_header(RETRY_AFTER, Failure::RETRY));
         }
         Ok(Sending { answer, _share: Some(share) })

@@ -7,14 +7,14 @@
 use axum::{
     extract::FromRequestParts,
     http::{
-        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        HeaderMap, HeaderName, HeaderValue,
         header::{IF_MATCH, IF_NONE_MATCH},
         request::Parts,
     },
 };
 use model::{Document, Epoch, Revision, State};
 
-use crate::failure::Failure;
+use crate::failure::{ErrorStatus, Failure};
 
 /// The ETag of a document.
 pub(crate) fn etag(revision: Revision, epoch: Epoch) -> HeaderValue {
@@ -121,7 +121,7 @@ impl Precondition {
             return Ok(());
         }
         let detail = "If-Match and If-None-Match are for paths of one document in force";
-        Err(Failure::new(StatusCode::BAD_REQUEST, "no-precondition", detail))
+        Err(Failure::new(ErrorStatus::BAD_REQUEST, "no-precondition", detail))
     }
 
     /// For a change: 412 where the document, in this epoch of the change log, is not what the client expects.
@@ -137,7 +137,7 @@ impl Precondition {
             Some(document) => format!("its ETag is {}", tag_of(document.revision, epoch)),
         };
         let detail = format!("the document is not what the request expects: {now}");
-        Err(Failure::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", detail))
+        Err(Failure::new(ErrorStatus::PRECONDITION_FAILED, "precondition-failed", detail))
     }
 
     /// For a read: whether the client has what a revision wrote already.

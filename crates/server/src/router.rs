@@ -1,9 +1,7 @@
 //! All routes, grouped by who calls.
 
 use axum::{
-    Router,
-    http::StatusCode,
-    middleware,
+    Router, middleware,
     routing::{MethodRouter, delete as delete_method, get, post, put},
 };
 
@@ -12,7 +10,7 @@ use crate::{
     access::ReadAccess,
     body::BATCH,
     config::Mode,
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     handler_threads::run_handler,
     handlers::{
         batch::batch,
@@ -141,5 +139,5 @@ async fn unknown_path(_: ReadAccess) -> Failure {
 }
 
 async fn wrong_method(_: ReadAccess) -> Failure {
-    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "this path does not take this method")
+    Failure::new(ErrorStatus::METHOD_NOT_ALLOWED, "method-not-allowed", "this path does not take this method")
 }

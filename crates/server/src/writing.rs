@@ -11,7 +11,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use axum::http::{HeaderValue, header::RETRY_AFTER};
 use fleet::{AllowedRemovals, Draft, EditError, Objections, Rule, Snapshot, plan_of_change};
 use model::{Change, Digest, FieldError, Kind, Plan, ProtectedCluster, RefusedRemovals, ResourceType, Revision, Write};
 
@@ -19,7 +19,7 @@ use crate::{
     App,
     access::WriteAccess,
     body::ACCEPT_PATCH,
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     group_commit::{CommitError, GroupCommit, PrepareTurn},
     request_limits::Permit,
 };
@@ -109,7 +109,7 @@ pub(crate) async fn write<T>(
             (Ok(Evaluated { change, next, value, .. }), Some(turn)) if !change.writes.is_empty() => {
                 let (revision, writes) = (change.revision, change.writes.clone());
                 if commit(app, turn, change, next).await? {
-                    let fleet = publish(app, revision).await?;
+                    let fleet = publish(app, access, revision).await?;
                     return Ok(Outcome::Done(Done { revision, fleet, writes, value }));
                 }
             }
@@ -136,7 +136,7 @@ async fn prepare<'a, T>(
     edit: &impl Fn(&mut Draft<'_>) -> Result<T, Failure>,
 ) -> Result<Prepared<'a, T>, Failure> {
     let mut turn = if dry_run { None } else { Some(turn(app).await?) };
-    let served = app.snapshot()?;
+    let served = access.fleet()?;
     let pending = turn.as_mut().and_then(|turn| turn.pending_head(&served));
     let is_pending = pending.is_some();
     let base = pending.unwrap_or(served);
@@ -162,10 +162,10 @@ async fn commit(app: &App, turn: PrepareTurn<'_>, change: Change, next: Snapshot
 }
 
 /// Third phase: waits until the snapshot with the change is served.
-async fn publish(app: &App, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
+async fn publish(app: &App, access: &WriteAccess, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
     reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
     app.log.group_commit.published(revision);
-    app.snapshot()
+    access.fleet()
 }
 
 /// Whether a revision is the newest: a rejection that was computed on it, or that there is nothing to do, is returned only then. If it
@@ -212,12 +212,12 @@ async fn turn(app: &App) -> Result<PrepareTurn<'_>, Failure> {
 
 /// Nothing was done, because others write.
 fn busy(detail: &str) -> Failure {
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY)
+    Failure::new(ErrorStatus::SERVICE_UNAVAILABLE, "busy", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 fn not_visible(revision: Revision) -> Failure {
     let detail = format!("the change was made, as revision {revision}, and this server does not serve it yet");
-    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
+    Failure::new(ErrorStatus::SERVICE_UNAVAILABLE, "not-yet-visible", detail).with_header(RETRY_AFTER, Failure::RETRY)
 }
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
@@ -231,10 +231,10 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
 }
 
 /// Waits until another snapshot is served than the one with this digest.
-pub(crate) async fn snapshot_replaced(app: &App, from: &Digest) -> Result<(), Failure> {
+pub(crate) async fn snapshot_replaced(app: &App, access: &WriteAccess, from: &Digest) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
         let mut published = app.log.subscribe();
-        if app.snapshot()?.point().digest != *from {
+        if access.fleet()?.point().digest != *from {
             return Ok(());
         }
         // Whether a snapshot was published or the time is over: the digest is compared again.
@@ -258,7 +258,7 @@ impl From<Objections> for Failure {
         match broken.first() {
             Some(first) if first.rule == Rule::TypesChanged.name() => Self::types_changed(first.message.clone()),
             Some(first) if broken.iter().all(|error| held.contains(&error.rule.as_ref())) => {
-                Self::new(StatusCode::CONFLICT, "dns-held", first.message.clone()).with_errors(broken)
+                Self::new(ErrorStatus::CONFLICT, "dns-held", first.message.clone()).with_errors(broken)
             }
             _ => Self::invalid(broken),
         }
@@ -272,25 +272,25 @@ pub(crate) fn protected(refused: RefusedRemovals) -> Failure {
         FieldError::new("", "protected", format!("inputs that would be removed: {removed}")).in_document(&kind, &id)
     };
     let errors = refused.clusters.into_iter().map(of_cluster).collect();
-    Failure::new(StatusCode::CONFLICT, "protected", refused.detail).with_errors(errors)
+    Failure::new(ErrorStatus::CONFLICT, "protected", refused.detail).with_errors(errors)
 }
 
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
         let (status, code) = match &error {
-            EditError::NotFound { .. } => (StatusCode::NOT_FOUND, "not-found"),
-            EditError::Decommissioned(_) => (StatusCode::GONE, "decommissioned"),
-            EditError::NotDecommissioned(_) => (StatusCode::CONFLICT, "not-decommissioned"),
-            EditError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            EditError::NotFound { .. } => (ErrorStatus::NOT_FOUND, "not-found"),
+            EditError::Decommissioned(_) => (ErrorStatus::GONE, "decommissioned"),
+            EditError::NotDecommissioned(_) => (ErrorStatus::CONFLICT, "not-decommissioned"),
+            EditError::Exists { .. } => (ErrorStatus::CONFLICT, "exists"),
             EditError::Referenced { by, .. } => {
                 let referrer = |name: &String| FieldError {
                     document: Some(name.clone()),
                     ..FieldError::new("", "referenced", "it refers to the document")
                 };
-                let failure = Self::new(StatusCode::CONFLICT, "referenced", error.to_string());
+                let failure = Self::new(ErrorStatus::CONFLICT, "referenced", error.to_string());
                 return failure.with_errors(by.iter().map(referrer).collect());
             }
-            EditError::Protected(_) => (StatusCode::CONFLICT, "protected"),
+            EditError::Protected(_) => (ErrorStatus::CONFLICT, "protected"),
             EditError::AmbiguousPatch { .. } | EditError::AmbiguousReferences { .. } => {
                 let is_strategic = matches!(error, EditError::AmbiguousPatch { is_strategic: true, .. });
                 let types = HeaderValue::from_static(if is_strategic {
@@ -298,7 +298,7 @@ impl From<EditError> for Failure {
                 } else {
                     "application/merge-patch+json, application/strategic-merge-patch+json"
                 });
-                let failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
+                let failure = Self::new(ErrorStatus::UNSUPPORTED_MEDIA_TYPE, "ambiguous-patch", error.to_string());
                 return failure.with_header(ACCEPT_PATCH, types);
             }
             EditError::Invalid(errors) => return Self::invalid(errors.clone()),

@@ -2,17 +2,22 @@
 
 use axum::{
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use manifests::Bootstrap;
 use model::FieldError;
 
 use super::Segments;
-use crate::{App, access::ReadAccess, failure::Failure, query::Params};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+};
 
 pub(crate) async fn bootstrap(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(dns): Segments<String>,
     mut params: Params,
@@ -27,11 +32,11 @@ pub(crate) async fn bootstrap(
     let flux_instance = params.parsed("flux_instance", "true or false")?.unwrap_or(true);
     params.none_left()?;
 
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let cluster = fleet.cluster_at(&dns)?;
     if !cluster.is_live() {
         let detail = format!("cluster \"{}\" is decommissioned: what it installs would be told to go", cluster.id());
-        return Err(Failure::new(StatusCode::CONFLICT, "decommissioned", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "decommissioned", detail));
     }
     if let Some(path) = fleet.unserved_paths().next() {
         let detail = format!("this server does not serve {path} as the change log records it: see GET /types/changes");

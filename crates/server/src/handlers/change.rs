@@ -20,17 +20,17 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 const BATCH: usize = 16;
 
 pub(crate) async fn change(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(revision): Segments<u64>,
     params: Params,
 ) -> Result<Response, Failure> {
     params.none_left()?;
-    let change = find(&app, Revision(revision)).await?;
+    let change = find(&access, Revision(revision)).await?;
     let heading = details(&change)?;
     // The writes are sent one by one, where the heading has an empty list.
     let begin = heading.strip_suffix("]}").ok_or_else(|| Failure::internal("a change has no list of writes"))?;
-    let writes = writes(app.clone(), &change).map(|write| write.and_then(|write| text(&write)));
+    let writes = writes(access, &change).map(|write| write.and_then(|write| text(&write)));
     let body = chunks::body(&app, chunks::array(begin.to_owned(), writes, "]}")).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response())
 }
@@ -55,13 +55,13 @@ pub(super) fn stored_json(op: &Op) -> Result<Option<Box<RawValue>>, Failure> {
 }
 
 /// A change of the change log, without its writes.
-pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failure> {
-    app.snapshot()?;
-    let store = past::log(app)?;
+pub(super) async fn find(access: &ReadAccess, revision: Revision) -> Result<Change, Failure> {
+    access.fleet()?;
+    let store = past::log(access)?;
     let earlier = Revision(revision.0.checked_sub(1).ok_or_else(|| past::unknown(revision))?);
     let next = Revision(revision.0.saturating_add(1));
     let query = ChangeLogQuery { after: Some(earlier), before: Some(next), limit: 1, ..ChangeLogQuery::default() };
-    let _permit = app.limits.past.enter().await?;
+    let _permit = access.app().limits.past.enter().await?;
     let entries = store.change_log_entries(&query).await.map_err(past::unreadable)?;
     if let Some(entry) = entries.into_iter().next() {
         return Ok(entry.change);
@@ -73,14 +73,17 @@ pub(super) async fn find(app: &App, revision: Revision) -> Result<Change, Failur
 
 /// The writes of a change in order, each read when the client has received the ones before. A change that does not agree with its
 /// digest fails at its end.
-pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
+pub(super) fn writes(
+    access: ReadAccess,
+    change: &Change,
+) -> impl Stream<Item = Result<WriteAndBefore, Failure>> + Send + use<> {
     let (revision, expected) = (change.revision, change.digest);
     let begin = Some((0, ChangeDigest::begin(change)));
-    let batches = stream::unfold((app, begin), move |(app, rest)| async move {
+    let batches = stream::unfold((access, begin), move |(access, rest)| async move {
         let (from, mut digest) = rest?;
-        let writes = match batch(&app, revision, from).await {
+        let writes = match batch(&access, revision, from).await {
             Ok(writes) => writes,
-            Err(failure) => return Some((vec![Err(failure)], (app, None))),
+            Err(failure) => return Some((vec![Err(failure)], (access, None))),
         };
         for it in &writes {
             digest.add(&it.write);
@@ -88,21 +91,21 @@ pub(super) fn writes(app: App, change: &Change) -> impl Stream<Item = Result<Wri
         let is_last = writes.len() < BATCH;
         let mut items: Vec<_> = writes.into_iter().map(Ok).collect();
         if !is_last {
-            return Some((items, (app, Some((from + BATCH, digest)))));
+            return Some((items, (access, Some((from + BATCH, digest)))));
         }
         if digest.finish() != expected {
             let what = format!("change {revision}: its digest does not agree with its content");
             items.push(Err(past::unreadable(StoreError::Corrupt(what))));
         }
-        Some((items, (app, None)))
+        Some((items, (access, None)))
     });
     batches.flat_map(stream::iter)
 }
 
-async fn batch(app: &App, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
-    let store = past::log(app)?;
+async fn batch(access: &ReadAccess, revision: Revision, from: usize) -> Result<Vec<WriteAndBefore>, Failure> {
+    let store = past::log(access)?;
     // An answer that has begun is continued; one too many is refused before it begins.
-    let limit = &app.limits.past;
+    let limit = &access.app().limits.past;
     let _permit = if from == 0 { limit.enter().await? } else { limit.go_on().await? };
     store.writes_of_change(revision, from, BATCH).await.map_err(past::unreadable)
 }

@@ -29,13 +29,13 @@ pub(super) fn page(params: &mut Params, most: u32) -> Result<u32, Failure> {
 }
 
 pub(crate) async fn changes(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     uri: Uri,
     mut params: Params,
 ) -> Result<Response, Failure> {
     let time = "a time, such as 2026-01-31T12:00:00Z";
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let query = ChangeLogQuery {
         kind: kind(&fleet, params.one("kind")?)?,
         id: params.parsed::<Id>("id", "an id")?,
@@ -47,7 +47,7 @@ pub(crate) async fn changes(
         after: None,
     };
     params.none_left()?;
-    let store = past::log(&app)?;
+    let store = past::log(&access)?;
     let entries = {
         let _permit = app.limits.past.enter().await?;
         store.change_log_entries(&query).await.map_err(past::unreadable)?

@@ -7,7 +7,7 @@ use super::{EmptyAs, Segments, cluster_at, definition_type, past, send};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 pub(crate) async fn cluster_inputs(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments((id, path)): Segments<(String, String)>,
     mut params: Params,
@@ -16,10 +16,10 @@ pub(crate) async fn cluster_inputs(
     let EmptyAs(empty) = EmptyAs::take(&mut params)?;
     let revision = past::revision(&mut params)?;
     params.none_left()?;
-    let now = app.snapshot()?;
+    let now = access.fleet()?;
     let fleet = match past::known(&now, revision)? {
         None => now,
-        Some(revision) => past::fleet_of(&app, clusters, &id, revision).await?,
+        Some(revision) => past::fleet_of(&access, clusters, &id, revision).await?,
     };
     let missing = || fleet::EditError::NotFound { kind: clusters.kind.clone(), id: id.clone() };
     let cluster = fleet.cluster(&id).ok_or_else(missing)?;

@@ -9,7 +9,7 @@ use super::{EmptyAs, selection::labels, send};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 pub(crate) async fn flux_clusters(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     mut params: Params,
 ) -> Result<Response<Full<Bytes>>, Failure> {
@@ -21,7 +21,7 @@ pub(crate) async fn flux_clusters(
     };
     // A misspelt filter must not become a list of everything.
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let ty = app.registry.by_kind(ResourceType::CLUSTER).ok_or_else(Failure::not_found)?;
     Ok(send(app.limits.lists.compute(|| fleet.cluster_inputs(ty, &part, empty)).await??))
 }

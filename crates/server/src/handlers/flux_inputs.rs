@@ -6,18 +6,22 @@
 use axum::{
     body::Bytes,
     extract::State,
-    http::{HeaderMap, Method, Request, Response, StatusCode, header},
+    http::{HeaderMap, Method, Request, Response, header},
 };
 use fleet::{Empty, Packed, Snapshot};
 use http_body_util::Full;
 use hyper::body::Body;
 
 use super::{EmptyAs, Segments, answers::send_zipped, send};
-use crate::{App, access::ReadAccess, failure::Failure};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+};
 
 /// What a poll asks for.
 pub(crate) struct PollRequest<'a> {
-    access: Result<ReadAccess, Failure>,
+    access: Result<ReadAccess<&'a App>, Failure>,
     dns: &'a str,
     /// The last segment of the path, which names a resource type.
     type_path: &'a str,
@@ -27,7 +31,7 @@ pub(crate) struct PollRequest<'a> {
 
 impl<'a> PollRequest<'a> {
     /// A request as Flux Operator sends it; none, if it is unusual in any way or not a poll.
-    pub(crate) fn from_request<B: Body>(app: &App, request: &'a Request<B>) -> Option<Self> {
+    pub(crate) fn from_request<B: Body>(app: &'a App, request: &'a Request<B>) -> Option<Self> {
         let (uri, headers) = (request.uri(), request.headers());
         let (dns, type_path) = uri.path().strip_prefix("/api/v2/flux/clusters/")?.split_once('/')?;
         let is_plain = request.method() == Method::GET && request.body().is_end_stream() && !dns.contains('%');
@@ -46,8 +50,8 @@ impl<'a> PollRequest<'a> {
     /// The inputs of the cluster, or the failure to send. A poll of a known cluster is counted even if it is refused.
     pub(crate) fn answer(self, app: &App) -> Result<Response<Full<Bytes>>, Failure> {
         let Self { access, dns, type_path, empty, accepts_gzip } = self;
-        access?;
-        let fleet = app.fleet.newest();
+        let access = access?;
+        let fleet = access.newest();
         let Some(fleet) = fleet.as_ref() else { return Err(app.no_snapshot()) };
         let ty = app.registry.by_path(type_path).ok_or_else(|| not_served(fleet, type_path))?;
         let cluster = fleet.cluster_at(dns)?;
@@ -74,7 +78,7 @@ pub(crate) async fn flux_inputs(
     headers: HeaderMap,
 ) -> Result<Response<Full<Bytes>>, Failure> {
     let accepts_gzip = accepts_gzip(&headers);
-    PollRequest { access: Ok(access), dns: &dns, type_path: &type_path, empty, accepts_gzip }.answer(&app)
+    PollRequest { access: Ok(access.borrowed()), dns: &dns, type_path: &type_path, empty, accepts_gzip }.answer(&app)
 }
 
 /// Why nothing is served under a path: the change log knows a type there and this server's files do not, or there is none.
@@ -84,7 +88,7 @@ fn not_served(fleet: &Snapshot, path: &str) -> Failure {
         return Failure::types_changed(detail);
     }
     let detail = format!("no resource type is served as \"{}\"", model::Excerpt(path));
-    Failure::new(StatusCode::NOT_FOUND, "unknown-type", detail)
+    Failure::new(ErrorStatus::NOT_FOUND, "unknown-type", detail)
 }
 
 /// Whether a client accepts gzip: it is named in an `Accept-Encoding`, and not with a quality of zero.

@@ -6,7 +6,7 @@ use super::{Segments, answers::not_modified, described, document_at, past};
 use crate::{App, access::ReadAccess, failure::Failure, precondition::Precondition, query::Params};
 
 pub(crate) async fn get(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
     precondition: Precondition,
@@ -16,8 +16,8 @@ pub(crate) async fn get(
     let revision = past::revision(&mut params)?;
     params.none_left()?;
     // Before the document: a tag of an epoch that is over matches nothing.
-    let epoch = app.snapshot()?.point().epoch;
-    let document = past::document(&app, ty, &id, revision).await?;
+    let epoch = access.fleet()?.point().epoch;
+    let document = past::document(&access, ty, &id, revision).await?;
     if precondition.is_known(document.revision, epoch) {
         return Ok(not_modified(document.revision, epoch));
     }

@@ -26,7 +26,7 @@ use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 const MAX_PAGE: u32 = 100;
 
 pub(crate) async fn history(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(segments): Segments<(String, String)>,
     uri: Uri,
@@ -41,8 +41,8 @@ pub(crate) async fn history(
         ..ChangeLogQuery::default()
     };
     params.none_left()?;
-    let known = app.snapshot()?.document(ty, &id).is_some();
-    let store = past::log(&app)?.clone();
+    let known = access.fleet()?.document(ty, &id).is_some();
+    let store = past::log(&access)?.clone();
     let entries = {
         let _permit = app.limits.past.enter().await?;
         store.change_log_entries(&query).await.map_err(past::unreadable)?
@@ -51,10 +51,10 @@ pub(crate) async fn history(
         return Err(fleet::EditError::NotFound { kind: ty.kind.clone(), id }.into());
     }
     let next = next_page(&uri, &entries, query.limit)?;
-    let of = (app.clone(), ty.kind.clone(), id);
+    let of = (access.clone(), ty.kind.clone(), id);
     let items = stream::iter(entries).then(move |entry| {
-        let (app, kind, id) = of.clone();
-        async move { json(&described(&app, &kind, &id, &entry.change).await?) }
+        let (access, kind, id) = of.clone();
+        async move { json(&described(&access, &kind, &id, &entry.change).await?) }
     });
     let body = chunks::body(&app, chunks::array("[".to_owned(), items, "]")).await?;
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
@@ -63,10 +63,15 @@ pub(crate) async fn history(
 }
 
 /// A change, with the document after it.
-async fn described(app: &App, kind: &Kind, id: &Id, change: &Change) -> Result<HistoryEntry<Box<RawValue>>, Failure> {
-    let store = past::log(app)?;
+async fn described(
+    access: &ReadAccess,
+    kind: &Kind,
+    id: &Id,
+    change: &Change,
+) -> Result<HistoryEntry<Box<RawValue>>, Failure> {
+    let store = past::log(access)?;
     let found = {
-        let _permit = app.limits.past.go_on().await?;
+        let _permit = access.app().limits.past.go_on().await?;
         store.document_at(kind, id, change.revision).await.map_err(past::unreadable)?
     };
     let op = found.map(|(_, op)| op);

@@ -21,7 +21,7 @@ use crate::{
 const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
 pub(crate) async fn list(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     Segments(plural): Segments<String>,
     precondition: Precondition,
@@ -32,7 +32,7 @@ pub(crate) async fn list(
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let revision = past::revision(&mut params)?;
     let selection = Selection::take(&mut params, ty, &[])?;
-    let now = app.snapshot()?;
+    let now = access.fleet()?;
     let past = past::known(&now, revision)?;
     // The ETag is that of the whole fleet: the list may contain anything that was written up to this revision.
     let (revision, epoch) = (past.unwrap_or(now.revision()), now.point().epoch);
@@ -47,7 +47,7 @@ pub(crate) async fn list(
         None => app.limits.lists.compute(|| selection.documents(now.documents(ty)).map(page)).await??,
         Some(revision) => {
             let _permit = app.limits.past.enter().await?;
-            let then = past::documents(&app, ty, revision).await?;
+            let then = past::documents(&access, ty, revision).await?;
             app.limits.lists.compute(|| selection.documents(then.documents.iter()).map(page)).await??
         }
     };

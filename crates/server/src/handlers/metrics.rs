@@ -54,7 +54,7 @@ async fn gathered_since(app: &App, time: Instant) -> Result<Bytes, Failure> {
         sleep_until(last.end + PAUSE).await;
     }
     let begin = Instant::now();
-    let fleet = app.fleet.snapshot();
+    let fleet = app.probe_snapshot().ok();
     let age = app.status.age(app.clock.uptime());
     let (store, refreshes) = (app.status.store(), app.status.refreshes());
     let gather = || {

@@ -1,16 +1,13 @@
 //! What all changes have in common: who makes them, under which condition, and whether they are only planned.
 
-use axum::{
-    extract::FromRequestParts,
-    http::{StatusCode, request::Parts},
-};
+use axum::{extract::FromRequestParts, http::request::Parts};
 use fleet::{Draft, EditError};
 use model::{Epoch, Id, MAX_SAFE_INTEGER, Point, ResourceType, Revision};
 
 use crate::{
     App,
-    access::WriteAccess,
-    failure::Failure,
+    access::{ReadAccess, WriteAccess},
+    failure::{ErrorStatus, Failure},
     precondition::Precondition,
     query::Params,
     writing::{About, Outcome, Terms, write},
@@ -35,7 +32,7 @@ impl ExpectedPoint {
     /// A change that was planned on one snapshot of the fleet is not made on another: an operator may have agreed to the plan. A
     /// revision without an epoch is one of the first: in a later epoch the same number stands for other changes.
     pub(super) fn check(self, now: &Point) -> Result<(), Failure> {
-        let refuse = |detail: String| Err(Failure::new(StatusCode::PRECONDITION_FAILED, "fleet-changed", detail));
+        let refuse = |detail: String| Err(Failure::new(ErrorStatus::PRECONDITION_FAILED, "fleet-changed", detail));
         let epoch = self.epoch.or(self.revision.and(Some(Epoch::default())));
         if let Some(epoch) = epoch.filter(|epoch| *epoch != now.epoch) {
             return refuse(format!(
@@ -83,6 +80,11 @@ impl FromRequestParts<App> for Mutation {
 }
 
 impl Mutation {
+    /// The right to read, which the right to write includes.
+    pub(crate) fn reading(&self) -> &ReadAccess {
+        self.access.reading()
+    }
+
     /// Takes the precondition, to check it where there is a document.
     pub(crate) fn precondition(&mut self) -> Precondition {
         std::mem::take(&mut self.precondition)

@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use fleet::Snapshot;
 use model::{Document, Id, ResourceType, Revision, State};
 use store::{LogBounds, Store, StoreError, StoredFleet};
 
-use crate::{App, failure::Failure, query::Params};
+use crate::{
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+};
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
@@ -18,35 +21,39 @@ pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure>
 }
 
 /// The change log, if it continues the served snapshot.
-pub(crate) fn log(app: &App) -> Result<&Arc<dyn Store>, Failure> {
-    app.ensure_healthy()?;
-    app.log.store()
+pub(crate) fn log(access: &ReadAccess) -> Result<&Arc<dyn Store>, Failure> {
+    access.app().ensure_healthy()?;
+    access.store()
 }
 
 /// The two ends of the change log.
-pub(crate) async fn ends(app: &App) -> Result<LogBounds, Failure> {
-    let store = log(app)?;
-    let _permit = app.limits.past.enter().await?;
+pub(crate) async fn ends(access: &ReadAccess) -> Result<LogBounds, Failure> {
+    let store = log(access)?;
+    let _permit = access.app().limits.past.enter().await?;
     store.bounds().await.map_err(unreadable)
 }
 
 /// The documents of a type as they were at a revision.
-pub(crate) async fn documents(app: &App, ty: &ResourceType, revision: Revision) -> Result<Arc<StoredFleet>, Failure> {
-    let now = app.snapshot()?;
-    let store = log(app)?;
+pub(crate) async fn documents(
+    access: &ReadAccess,
+    ty: &ResourceType,
+    revision: Revision,
+) -> Result<Arc<StoredFleet>, Failure> {
+    let (app, now) = (access.app(), access.fleet()?);
+    let store = log(access)?;
     let found = app.past.of_type(&**store, (now.point(), app.clock.uptime()), revision, ty).await;
     found.map_err(unreadable)
 }
 
 /// The definitions as they were at a revision, with one cluster.
 pub(crate) async fn fleet_of(
-    app: &App,
+    access: &ReadAccess,
     clusters: &ResourceType,
     id: &Id,
     revision: Revision,
 ) -> Result<Arc<Snapshot>, Failure> {
-    let now = app.snapshot()?;
-    let store = log(app)?;
+    let (app, now) = (access.app(), access.fleet()?);
+    let store = log(access)?;
     let _permit = app.limits.past.enter().await?;
     let cluster = written(&**store, clusters, id, revision).await?;
     let found = app.past.definitions(&**store, (now.point(), app.clock.uptime()), revision).await;
@@ -60,17 +67,17 @@ pub(crate) async fn fleet_of(
 
 /// A document now, or as it was at a revision; a tombstone is no document.
 pub(crate) async fn document(
-    app: &App,
+    access: &ReadAccess,
     ty: &ResourceType,
     id: &Id,
     revision: Option<Revision>,
 ) -> Result<Document, Failure> {
-    let now = app.snapshot()?;
+    let now = access.fleet()?;
     let document = match known(&now, revision)? {
         None => now.document(ty, id).cloned(),
         Some(revision) => {
-            let store = log(app)?;
-            let _permit = app.limits.past.enter().await?;
+            let store = log(access)?;
+            let _permit = access.app().limits.past.enter().await?;
             written(&**store, ty, id, revision).await?
         }
     };
@@ -103,12 +110,12 @@ pub(crate) fn known(now: &Snapshot, revision: Option<Revision>) -> Result<Option
 }
 
 pub(crate) fn unknown(revision: Revision) -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "unknown-revision", format!("there is no revision {revision}"))
+    Failure::new(ErrorStatus::NOT_FOUND, "unknown-revision", format!("there is no revision {revision}"))
 }
 
 pub(crate) fn unreadable(error: StoreError) -> Failure {
     match error {
-        StoreError::Pruned { .. } => Failure::new(StatusCode::GONE, "pruned", error.to_string()),
+        StoreError::Pruned { .. } => Failure::new(ErrorStatus::GONE, "pruned", error.to_string()),
         other => Failure::store_unavailable().because(other),
     }
 }

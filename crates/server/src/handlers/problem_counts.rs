@@ -6,12 +6,12 @@ use axum::{Json, extract::State};
 use crate::{App, access::ReadAccess, failure::Failure, query::Params};
 
 pub(crate) async fn problem_counts(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     params: Params,
 ) -> Result<Json<ProblemCounts>, Failure> {
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let counts = app.problem_counts(&fleet);
     let total = counts.iter().map(|(_, count)| count).sum();
     let rules = counts.iter().map(|(rule, count)| (rule.name().into(), *count)).collect();

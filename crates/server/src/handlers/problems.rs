@@ -22,12 +22,12 @@ const PAGE: u64 = 1_000;
 const MAX_PAGE: u64 = 10_000;
 
 pub(crate) async fn problems(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     uri: Uri,
     mut params: Params,
 ) -> Result<Response, Failure> {
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let rule = params.word("rule", &Rule::ALL.map(Rule::name))?;
     let filter = ProblemFilter {
         rule: rule.and_then(|name| Rule::from_name(&name)),

@@ -9,7 +9,7 @@ use axum::{Json, extract::State};
 use crate::{App, failure::Failure};
 
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Failure> {
-    let fleet = app.snapshot()?;
+    let fleet = app.probe_snapshot()?;
     Ok(Json(Readiness {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

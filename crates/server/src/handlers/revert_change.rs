@@ -1,6 +1,6 @@
 //! `POST /changes/{revision}/revert`: undoes a change by a new one, through the same review.
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{extract::State, response::Response};
 use fleet::{Draft, EditError};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::{Change, FieldError, Id, Kind, Op, Revision, TypeRecord, Write};
@@ -11,7 +11,12 @@ use super::{
     answers::wrote,
     change::{find, writes},
 };
-use crate::{App, failure::Failure, seeding};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    seeding,
+};
 
 pub(crate) async fn revert_change(
     mutation: Mutation,
@@ -21,24 +26,24 @@ pub(crate) async fn revert_change(
     let revision = Revision(revision);
     // Undoing a change of the whole fleet takes all that it wrote.
     let _permit = app.limits.reverts.enter().await?;
-    let change = find(&app, revision).await?;
+    let change = find(mutation.reading(), revision).await?;
     if change.actor == seeding::ACTOR {
         let detail = "the seed is not reverted: that would decommission all its clusters at once";
-        return Err(Failure::new(StatusCode::CONFLICT, "seed", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "seed", detail));
     }
-    let undo = undo(&app, &change).await?;
+    let undo = undo(mutation.reading(), &change).await?;
     if undo.iter().any(|undo| undo.kind.as_str() == TypeRecord::KIND) {
         let detail = format!(
             "revision {revision} recorded resource types, which no revert takes back; put the former files back, look at \
              GET /types/changes, and accept them"
         );
-        return Err(Failure::new(StatusCode::CONFLICT, "types-not-reverted", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "types-not-reverted", detail));
     }
     let outcome = mutation.make(|draft| {
         let later: Vec<_> = undo.iter().filter_map(|undo| conflict(draft, undo, revision)).collect();
         if !later.is_empty() {
             let detail = format!("{} document(s) of revision {revision} were changed since", later.len());
-            return Err(Failure::new(StatusCode::CONFLICT, "revert-conflict", detail).with_errors(later));
+            return Err(Failure::new(ErrorStatus::CONFLICT, "revert-conflict", detail).with_errors(later));
         }
         put_all_back(draft, &undo)?;
         if !undo.is_empty() && !draft.changes_anything() {
@@ -46,7 +51,7 @@ pub(crate) async fn revert_change(
                 "all that revision {revision} did was to release a DNS name or to tidy a list of former ones, which no revert \
                  takes back; to give a cluster a released name again, set its cluster_dns to it"
             );
-            return Err(Failure::new(StatusCode::CONFLICT, "names-not-reverted", detail));
+            return Err(Failure::new(ErrorStatus::CONFLICT, "names-not-reverted", detail));
         }
         Ok(())
     });
@@ -64,7 +69,7 @@ struct Undo {
 }
 
 /// What the change wrote. The documents after it are not needed, and those before it are packed.
-async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
+async fn undo(access: &ReadAccess, change: &Change) -> Result<Vec<Undo>, Failure> {
     let packed = |op| match op {
         Op::Put(body) => Op::Put(body.packed()),
         Op::Retire(body) => Op::Retire(body.packed()),
@@ -76,7 +81,7 @@ async fn undo(app: &App, change: &Change) -> Result<Vec<Undo>, Failure> {
         removed: op == Op::Remove,
         before: before.map(packed),
     };
-    writes(app.clone(), change).map(|write| write.map(undo)).try_collect().await
+    writes(access.clone(), change).map(|write| write.map(undo)).try_collect().await
 }
 
 /// The later change that wrote a document since, if one did.

@@ -14,7 +14,7 @@ pub(crate) async fn revert_document(
     Json(target, _permit): Json<RevertTarget>,
 ) -> Result<Response, Failure> {
     let (ty, id) = document_at(&app, &segments)?;
-    let then = past::document(&app, ty, &id, Some(Revision(target.revision))).await?;
+    let then = past::document(mutation.reading(), ty, &id, Some(Revision(target.revision))).await?;
     let precondition = mutation.precondition();
     let outcome = mutation.make(|draft| {
         precondition.check(draft.fleet().document(ty, &id), draft.fleet().point().epoch)?;

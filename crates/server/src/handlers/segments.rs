@@ -2,12 +2,15 @@
 
 use axum::{
     extract::{FromRequestParts, Path},
-    http::{StatusCode, request::Parts},
+    http::request::Parts,
 };
 use model::{Excerpt, Id, ResourceType};
 use serde::de::DeserializeOwned;
 
-use crate::{App, failure::Failure};
+use crate::{
+    App,
+    failure::{ErrorStatus, Failure},
+};
 
 /// The parameters of a path, by position. A path that cannot be read is a path at which there is nothing.
 pub(crate) struct Segments<T>(pub(crate) T);
@@ -30,7 +33,7 @@ pub(crate) fn type_at<'a>(app: &'a App, plural: &str) -> Result<&'a ResourceType
 pub(crate) fn id_at(text: &str) -> Result<Id, Failure> {
     let nothing = |error| {
         let detail = format!("there is no \"{}\": {error}", Excerpt(text));
-        Failure::new(StatusCode::NOT_FOUND, "not-found", detail)
+        Failure::new(ErrorStatus::NOT_FOUND, "not-found", detail)
     };
     Id::parse(text).map_err(nothing)
 }

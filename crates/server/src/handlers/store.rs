@@ -8,7 +8,7 @@ use api::{ChangeLogStatus, StoreAcceptance, StoreState};
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode},
+    http::HeaderValue,
     response::{IntoResponse as _, Response},
 };
 use fleet::{Snapshot, plan_of_acceptance};
@@ -22,19 +22,23 @@ use super::{
 use crate::{
     App, StoreStatus,
     access::{ReadAccess, WriteAccess},
-    failure::Failure,
+    failure::{ErrorStatus, Failure},
     query::Params,
     writing::{self, Terms},
 };
 
 const DIGEST: &str = "a digest of 64 hexadecimal digits";
 
-pub(crate) async fn store(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Json<StoreState>, Failure> {
+pub(crate) async fn store(
+    access: ReadAccess,
+    State(app): State<App>,
+    params: Params,
+) -> Result<Json<StoreState>, Failure> {
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let head = {
         let _permit = app.limits.past.enter().await?;
-        match app.log.store() {
+        match access.store() {
             Ok(store) => store.bounds().await.ok().map(|ends| ends.head),
             Err(_) => None,
         }
@@ -71,9 +75,9 @@ pub(crate) async fn accept(
     let other_served = params.parsed::<Digest>("served", DIGEST)?;
     let expected_point = mutation::ExpectedPoint::take(&mut params)?;
     params.none_left()?;
-    let snapshot = app.snapshot()?;
+    let snapshot = access.fleet()?;
     expected_point.check(snapshot.point())?;
-    let log = app.log.store()?.load().await.map_err(past::unreadable)?;
+    let log = access.reading().store()?.load().await.map_err(past::unreadable)?;
     let head = log.point;
     expect(expected, &snapshot, &head)?;
     let here = snapshot.point().digest;
@@ -103,14 +107,14 @@ pub(crate) async fn accept(
     // Revisions of the new epoch may be those of what is overruled, so it is an epoch that neither history has had.
     let epoch = head.epoch.max(snapshot.point().epoch);
     let change = Change::accepting(&Point { epoch, ..head }, &served, access.origin(app.clock.now()));
-    match app.log.store()?.append(&change).await {
+    match access.reading().store()?.append(&change).await {
         Ok(()) => app.log.request_refresh(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }
     tracing::warn!(log = %head, %served, "an operator accepted the change log");
     if served == here {
-        writing::snapshot_replaced(&app, &here).await?;
+        writing::snapshot_replaced(&app, &access, &here).await?;
     }
     let accepted = StoreAcceptance { revision: change.revision, epoch: change.epoch, overrules: served };
     Ok(([(REVISION, HeaderValue::from(change.revision.0))], Json(accepted)).into_response())
@@ -120,19 +124,19 @@ pub(crate) async fn accept(
 fn expect(expected: Digest, served: &Snapshot, head: &Point) -> Result<(), Failure> {
     if served.point().store != head.store {
         let detail = "the store has the log of another fleet: put a backup back, or the SNAPSHOT_FILE of a server";
-        return Err(Failure::new(StatusCode::CONFLICT, "another-log", detail));
+        return Err(Failure::new(ErrorStatus::CONFLICT, "another-log", detail));
     }
     if expected == head.digest { Ok(()) } else { Err(moved(head)) }
 }
 
 fn moved(head: &Point) -> Failure {
     let detail = format!("the log is at revision {}, and not what the request expects", head.revision);
-    Failure::new(StatusCode::PRECONDITION_FAILED, "log-changed", detail)
+    Failure::new(ErrorStatus::PRECONDITION_FAILED, "log-changed", detail)
 }
 
 /// This server cannot know what clusters of another server would lose.
 fn not_diverged() -> Failure {
     let detail = "this server follows the log; where another does not, accept there, or tell by \"served\" the digest of \
                   what it serves";
-    Failure::new(StatusCode::CONFLICT, "not-diverged", detail)
+    Failure::new(ErrorStatus::CONFLICT, "not-diverged", detail)
 }

@@ -30,7 +30,7 @@ const BATCH: u32 = 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn stream(
-    _: ReadAccess,
+    access: ReadAccess,
     State(app): State<App>,
     headers: HeaderMap,
     mut params: Params,
@@ -45,19 +45,19 @@ pub(crate) async fn stream(
             return Err(Failure::invalid_query(error));
         }
     };
-    let at = last.or(after).unwrap_or(app.snapshot()?.revision());
-    if at > app.snapshot()?.revision() {
+    let at = last.or(after).unwrap_or(access.fleet()?.revision());
+    if at > access.fleet()?.revision() {
         return Err(past::unknown(at));
     }
     let permit = app.limits.streams.enter().await?;
     // Pruned changes cannot be followed, and the client should know before it waits.
-    let horizon = past::ends(&app).await?.horizon.revision;
+    let horizon = past::ends(&access).await?.horizon.revision;
     if at < horizon {
         return Err(past::unreadable(StoreError::Pruned { horizon }));
     }
-    let here = *app.snapshot()?.point();
+    let here = *access.fleet()?.point();
     let digest = (here.revision == at).then_some(here.digest);
-    let tail = Tail { published: app.log.subscribe(), app, at, digest, ready: VecDeque::new(), _permit: permit };
+    let tail = Tail { published: app.log.subscribe(), access, at, digest, ready: VecDeque::new(), _permit: permit };
     let (to, from) = mpsc::channel(1);
     tokio::spawn(tail.send(to).in_current_span());
     let events = futures_util::stream::unfold(from, |mut from| async {
@@ -71,7 +71,7 @@ pub(crate) async fn stream(
 
 /// The position of a client in the change log.
 struct Tail {
-    app: App,
+    access: ReadAccess,
     published: watch::Receiver<Revision>,
     at: Revision,
     /// What led there, as far as it is known.
@@ -112,7 +112,7 @@ impl Tail {
                         return None;
                     }
                 }
-                () = self.app.log.closed() => return None,
+                () = self.access.app().log.closed() => return None,
             }
             self.ready =
                 self.read().await.inspect_err(|what| tracing::warn!("a stream of changes ends: {what}")).ok()?;
@@ -122,11 +122,11 @@ impl Tail {
 
     /// The next changes.
     async fn read(&mut self) -> Result<VecDeque<ChangeLogEntry>, String> {
-        let store = past::log(&self.app).map_err(|failure| failure.cause().to_owned())?;
+        let store = past::log(&self.access).map_err(|failure| failure.cause().to_owned())?;
         let until = Revision(self.at.0.saturating_add(u64::from(BATCH) + 1));
         let query =
             ChangeLogQuery { after: Some(self.at), before: Some(until), limit: BATCH, ..ChangeLogQuery::default() };
-        let permit = self.app.limits.past.go_on().await.map_err(|failure| failure.cause().to_owned())?;
+        let permit = self.access.app().limits.past.go_on().await.map_err(|failure| failure.cause().to_owned())?;
         let mut entries = store.change_log_entries(&query).await.map_err(|error| error.to_string())?;
         drop(permit);
         entries.reverse();

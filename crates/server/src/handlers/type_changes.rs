@@ -2,7 +2,7 @@
 //! lose. `POST /types/accept`: the types are served as the files declare them from now on; a change like any other.
 
 use api::{Plan, TypeChange, TypeChanges};
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{extract::State, response::Response};
 use fleet::{AllowedRemovals, Draft, Snapshot};
 use model::{Digest, FieldError, Origin};
 use tokio::task::block_in_place;
@@ -12,11 +12,17 @@ use super::{
     answers::{planned, wrote},
     mutation::{ExpectedPoint, terms},
 };
-use crate::{App, access::ReadAccess, failure::Failure, query::Params, request_limits::Permit};
+use crate::{
+    App,
+    access::ReadAccess,
+    failure::{ErrorStatus, Failure},
+    query::Params,
+    request_limits::Permit,
+};
 
-pub(crate) async fn changes(_: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
+pub(crate) async fn changes(access: ReadAccess, State(app): State<App>, params: Params) -> Result<Response, Failure> {
     params.none_left()?;
-    let fleet = app.snapshot()?;
+    let fleet = access.fleet()?;
     let (revision, changes) = (fleet.revision().0, fleet.type_changes());
     let epoch = fleet.point().epoch;
     let digest = TypeChange::digest(&changes).map_err(Failure::internal)?;
@@ -29,8 +35,9 @@ pub(crate) async fn accept(mut mutation: Mutation, State(app): State<App>) -> Re
     if mutation.params.flag("dry_run")? {
         let allowed = terms(&mut mutation.params)?.allow_removals;
         let expected = ExpectedPoint::take(&mut mutation.params)?;
+        let access = mutation.reading().clone();
         mutation.params.none_left()?;
-        let fleet = app.snapshot()?;
+        let fleet = access.fleet()?;
         expected.check(fleet.point())?;
         seen.map_or(Ok(()), |seen| expect_changes(seen, &fleet))?;
         let (plan, permit) = plan(&app, &fleet, allowed).await?;
@@ -58,7 +65,7 @@ fn expect_changes(seen: Digest, fleet: &Snapshot) -> Result<(), Failure> {
     }
     let detail = "this server's files and the change log differ in another way than the request expects: another server, \
                   with other files, may have answered GET /types/changes";
-    Err(Failure::new(StatusCode::PRECONDITION_FAILED, "other-type-changes", detail))
+    Err(Failure::new(ErrorStatus::PRECONDITION_FAILED, "other-type-changes", detail))
 }
 
 /// What accepting this server's files would do to clusters. Every cluster is answered twice for it, so it is computed where

@@ -256,6 +256,22 @@ fn no_change_is_made_with_the_read_token_or_without_one() {
     assert_eq!(server.get_open("/ready").json()["revision"], json!(1), "nothing was changed");
 }
 
+/// Every route that answers a GET, by the test above, but those for probes, scrapers and readers of the API's description.
+#[test]
+fn nothing_is_read_without_a_token() {
+    let server = Server::crud();
+    let open = ["/health", "/ready", "/metrics", "/openapi.yaml"];
+    let mut refused = 0;
+    for (_, path) in operations(&server).iter().filter(|(method, path)| method == "GET" && !open.contains(&&**path)) {
+        for headers in [&[][..], &[("authorization", "Bearer wrong-token")]] {
+            let answer = server.exchange("GET", path, headers, None);
+            assert_eq!((answer.status, &answer.json()["code"]), (401, &json!("unauthorized")), "GET {path}");
+        }
+        refused += 1;
+    }
+    assert!(refused >= 20, "only {refused} routes are read");
+}
+
 #[test]
 fn an_openapi_file_is_served_unchanged() {
     let folder = tempfile::tempdir().unwrap();
