@@ -4,14 +4,14 @@
 //! lost are looked up here, so a poll never pays for them.
 
 use model::{
-    ExplainedField, Explanation, HiddenValue, Id, ResourceType, SourceDocument, SourceKind, ValueSource, yaml,
+    ExplainedField, Explanation, HiddenValue, Id, ResourceType, SourceDocument, SourceKind, Value, ValueSource, yaml,
 };
 use serde_json::value::RawValue;
 
 use crate::{
     Cluster, Refusal, Snapshot, SnapshotError,
     inputs::Input,
-    merge::{Layout, Members, Merged, hidden, merge},
+    merge::{Field, Layout, Members, Merged, hidden, merge},
 };
 
 /// The kinds of the sources that are merged, the weakest first.
@@ -22,9 +22,12 @@ impl Snapshot {
     /// poll is refused, so is this.
     pub fn explain(&self, cluster: &Cluster, ty: &ResourceType, id: &Id) -> Result<Option<Explanation>, Refusal> {
         let mut found = None;
-        self.each_input(cluster, ty, |served, input| {
+        self.each_input(cluster, ty, |served, mut input| {
             if served == id {
-                found = Some(input.explain());
+                found = Some(restated_defaults(cluster, ty, id).and_then(|fields| {
+                    input.overrides.extend(fields);
+                    input.explain()
+                }));
             }
         })?;
         let fields = found.transpose();
@@ -37,6 +40,17 @@ impl Snapshot {
             fields,
         }))
     }
+}
+
+/// The fields that a cluster's reference sets to the defaults of its type. A poll does not need them, so a cluster that was read has
+/// them in its document only.
+fn restated_defaults(cluster: &Cluster, ty: &ResourceType, id: &Id) -> serde_json::Result<Vec<Field<'static>>> {
+    let document = cluster.document.body.fields()?;
+    let list = document.get(&ty.list).and_then(Value::as_array).into_iter().flatten();
+    let fields =
+        list.filter(|item| item.get("id").is_some_and(|other| other == id.as_str())).filter_map(Value::as_object);
+    let restated = fields.flatten().filter(|(name, value)| ty.is_default(name, value));
+    Ok(restated.map(|(name, value)| Field { name: name.clone().into(), value: value.to_string().into() }).collect())
 }
 
 impl Input<'_> {
