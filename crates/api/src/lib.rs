@@ -2,7 +2,7 @@
 //!
 //! The server's handlers, the client and the CLI use these types, and the schemas of the OpenAPI document are derived from
 //! them ([`Schemas`]), so no shape is written twice. Documents are not here: their schemas come from the resource types. Shapes that
-//! the fleet computes, such as a [`Plan`], are defined in `model` and exported from here too.
+//! the fleet computes, such as a [`Plan`] or an [`Explanation`], are defined in `model` and exported from here too.
 //!
 //! Refused here: logic. A type holds its fields, how they are written as JSON, and no more.
 
@@ -30,8 +30,9 @@ pub use type_changes::TypeChanges;
 
 pub use jiff::Timestamp;
 pub use model::{
-    ClusterPlan, Difference, DocumentPlan, FieldError, InputPlan, Plan, Point, ProtectedCluster, RefusedRemovals,
-    Totals, TypeChange, TypeChangeKind, TypeRecord,
+    ClusterPlan, Difference, DocumentPlan, ExplainedField, Explanation, FieldError, HiddenValue, InputPlan, Plan,
+    Point, ProtectedCluster, RefusedRemovals, SourceDocument, SourceKind, Totals, TypeChange, TypeChangeKind,
+    TypeRecord, ValueSource,
 };
 
 #[cfg(test)]

@@ -60,6 +60,15 @@ fn every_body_is_read_as_it_was_written() {
         "kind": "k", "plural": "ks", "path": "k-s", "description": "d", "patchable": true, "nest": {"z": ["a"], "b": []},
         "filters": ["f"], "schema": {"type": "object"}, "list": "ks", "template": "t"
     }));
+    let document = json!({
+        "kind": "cluster", "id": "c", "revision": 7, "at": "2026-01-31T12:00:00.5Z", "actor": "writer", "reason": "why"
+    });
+    round_trip::<Explanation>(&json!({"cluster": "c", "kind": "k", "id": "a", "revision": 7, "fields": [
+        {"pointer": "/a", "value": {"x": 1.50}, "source": {"kind": "reference", "document": document}, "hidden": [
+            {"value": [], "source": {"kind": "default"}}
+        ]},
+        {"pointer": "/b", "value": null, "source": {"kind": "computed"}}
+    ]}));
     round_trip::<NoneInput>(
         &json!({"id": "none", "none": true, "cluster": {"name": "n", "dns": "d", "environment": "e"}}),
     );

@@ -18,8 +18,8 @@ pub use resource_type::Types;
 pub use stream::Changes;
 
 use api::{
-    ChangeDetails, ChangeSummary, DocumentProblem, HistoryEntry, ProblemCounts, Readiness, StoreState, TypeChanges,
-    TypeDescription,
+    ChangeDetails, ChangeSummary, DocumentProblem, Explanation, HistoryEntry, ProblemCounts, Readiness, StoreState,
+    TypeChanges, TypeDescription,
 };
 use model::{Map, Value};
 use serde::de::DeserializeOwned;
@@ -61,6 +61,11 @@ impl Client {
     /// The inputs of a type that a cluster gets, now or as they were at a revision.
     pub fn inputs(&self, cluster: &str, ty: &TypeDescription, revision: Option<u64>) -> Result<Value, ClientError> {
         self.read(&["clusters", cluster, "inputs", &ty.path], &at(revision))
+    }
+
+    /// Where each value comes from that a cluster is served of a definition.
+    pub fn explain(&self, cluster: &str, ty: &TypeDescription, id: &str) -> Result<Explanation, ClientError> {
+        self.read(&["clusters", cluster, "explain", &ty.path, id], &[])
     }
 
     /// The answer to a poll of Flux Operator under a DNS name.

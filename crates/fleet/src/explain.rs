@@ -3,92 +3,16 @@
 //! What is explained is what a poll is served, by the code that serves it. The merge keeps which source won; the sources that
 //! lost are looked up here, so a poll never pays for them.
 
-use model::{Id, Kind, ResourceType, Revision, yaml};
-use serde::Serialize;
+use model::{
+    ExplainedField, Explanation, HiddenValue, Id, ResourceType, SourceDocument, SourceKind, Value, ValueSource, yaml,
+};
 use serde_json::value::RawValue;
 
 use crate::{
     Cluster, Refusal, Snapshot, SnapshotError,
     inputs::Input,
-    merge::{Layout, Members, Merged, hidden, merge},
+    merge::{Field, Layout, Members, Merged, hidden, merge},
 };
-
-/// What one cluster is served of one definition, and where each value comes from.
-#[derive(Clone, Debug, Serialize)]
-pub struct Explanation {
-    /// The cluster.
-    pub cluster: Id,
-    /// The type of the definition.
-    pub kind: Kind,
-    /// The definition.
-    pub id: Id,
-    /// The revision of the snapshot.
-    pub revision: Revision,
-    /// Every value of the input, in the order in which they are served.
-    pub fields: Vec<ExplainedField>,
-}
-
-/// A value of an input.
-#[derive(Clone, Debug, Serialize)]
-pub struct ExplainedField {
-    /// Where the value is in the input, as a JSON pointer.
-    pub pointer: String,
-    /// The value, exactly as it is served.
-    pub value: Box<RawValue>,
-    /// The source that set it.
-    pub source: ValueSource,
-    /// The values of weaker sources that it hides, the strongest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hidden: Vec<HiddenValue>,
-}
-
-/// A value that a stronger source hides.
-#[derive(Clone, Debug, Serialize)]
-pub struct HiddenValue {
-    /// The value.
-    pub value: Box<RawValue>,
-    /// The source that set it.
-    pub source: ValueSource,
-}
-
-/// What set a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ValueSource {
-    /// What kind of source it is.
-    pub kind: SourceKind,
-    /// The document that has the value, if it is in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub document: Option<SourceDocument>,
-}
-
-/// A document that has a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SourceDocument {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its id.
-    pub id: Id,
-    /// The change that wrote it last.
-    pub revision: Revision,
-}
-
-/// The kinds of sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SourceKind {
-    /// A default of the resource type.
-    Default,
-    /// The definition.
-    Definition,
-    /// The entry of the cluster's list of references.
-    Reference,
-    /// The patches of the cluster.
-    Patch,
-    /// Another field of the cluster: its identity.
-    Cluster,
-    /// The server computes it from other values.
-    Computed,
-}
 
 /// The kinds of the sources that are merged, the weakest first.
 const MERGED: [SourceKind; 3] = [SourceKind::Default, SourceKind::Definition, SourceKind::Reference];
@@ -98,9 +22,12 @@ impl Snapshot {
     /// poll is refused, so is this.
     pub fn explain(&self, cluster: &Cluster, ty: &ResourceType, id: &Id) -> Result<Option<Explanation>, Refusal> {
         let mut found = None;
-        self.each_input(cluster, ty, |served, input| {
+        self.each_input(cluster, ty, |served, mut input| {
             if served == id {
-                found = Some(input.explain());
+                found = Some(restated_defaults(cluster, ty, id).and_then(|fields| {
+                    input.overrides.extend(fields);
+                    input.explain()
+                }));
             }
         })?;
         let fields = found.transpose();
@@ -113,6 +40,17 @@ impl Snapshot {
             fields,
         }))
     }
+}
+
+/// The fields that a cluster's reference sets to the defaults of its type. A poll does not need them, so a cluster that was read has
+/// them in its document only.
+fn restated_defaults(cluster: &Cluster, ty: &ResourceType, id: &Id) -> serde_json::Result<Vec<Field<'static>>> {
+    let document = cluster.document.body.fields()?;
+    let list = document.get(&ty.list).and_then(Value::as_array).into_iter().flatten();
+    let fields =
+        list.filter(|item| item.get("id").is_some_and(|other| other == id.as_str())).filter_map(Value::as_object);
+    let restated = fields.flatten().filter(|(name, value)| ty.is_default(name, value));
+    Ok(restated.map(|(name, value)| Field { name: name.clone().into(), value: value.to_string().into() }).collect())
 }
 
 impl Input<'_> {
@@ -191,6 +129,9 @@ impl Input<'_> {
             kind: document.kind.clone(),
             id: document.id.clone(),
             revision: document.revision,
+            at: None,
+            actor: None,
+            reason: None,
         });
         ValueSource { kind, document }
     }

@@ -271,7 +271,7 @@ pub(crate) struct Input<'a> {
     defaults: Source<'a>,
     pub(crate) definition: &'a Definition,
     /// What the cluster's reference sets.
-    overrides: Vec<Field<'a>>,
+    pub(crate) overrides: Vec<Field<'a>>,
     patches: Option<&'a str>,
     order: Option<&'a Order<'a>>,
     pub(crate) cluster: &'a Cluster,

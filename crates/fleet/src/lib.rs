@@ -34,7 +34,6 @@ pub use cluster::Cluster;
 pub use cluster_list::{InvalidShard, MAX_SHARDS, Part, Shard};
 pub use definition::Definition;
 pub use draft::{Draft, EditError, repeated_dns_names};
-pub use explain::{ExplainedField, Explanation, HiddenValue, SourceDocument, SourceKind, ValueSource};
 pub use inputs::{Empty, MAX_BYTES, MAX_INPUTS, Refusal, Stamp};
 pub use plan::{difference, plan, plan_of_acceptance, plan_of_change};
 pub use polls::{Packed, Polls, Zipped};

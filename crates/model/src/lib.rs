@@ -7,6 +7,7 @@
 mod change;
 mod document;
 pub mod excerpt;
+mod explanation;
 pub mod helm;
 mod history;
 mod id;
@@ -25,6 +26,7 @@ pub mod yaml;
 pub use change::{Change, Op, Origin, Write};
 pub use document::{Body, Document, State, read_fields};
 pub use excerpt::{Excerpt, is_hidden};
+pub use explanation::{ExplainedField, Explanation, HiddenValue, SourceDocument, SourceKind, ValueSource};
 pub use history::{ChangeDigest, Digest, Epoch, InvalidDigest, Point, StoreId};
 pub use id::{Id, InvalidId, Kind, Revision, dns_spelling};
 pub use json::{

@@ -14,8 +14,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use fleet::{Refusal, SnapshotError};
-use model::{FieldError, Id, Kind, Point, excerpt::sentence, limits::COUNTED_ERRORS};
+use fleet::{Cluster, Refusal, SnapshotError};
+use model::{FieldError, Id, Kind, Point, ResourceType, excerpt::sentence, limits::COUNTED_ERRORS};
 
 pub(crate) use error_status::ErrorStatus;
 
@@ -54,6 +54,14 @@ impl Failure {
 
     pub(crate) fn not_found() -> Self {
         Self::new(ErrorStatus::NOT_FOUND, "not-found", "there is nothing at this path")
+    }
+
+    /// A cluster is served no input of that id.
+    pub(crate) fn no_input(cluster: &Cluster, ty: &ResourceType, id: &Id) -> Self {
+        let state = if cluster.is_live() { "" } else { "decommissioned " };
+        let detail =
+            format!("there is no {} \"{id}\" among the inputs of the {state}cluster \"{}\"", ty.kind, cluster.id());
+        Self::new(ErrorStatus::NOT_FOUND, "not-found", detail)
     }
 
     /// There is no snapshot of the fleet yet.

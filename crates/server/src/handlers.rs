@@ -9,6 +9,7 @@ pub(crate) mod cluster_inputs;
 pub(crate) mod cluster_patches;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod explain;
 pub(crate) mod flux_clusters;
 pub(crate) mod flux_inputs;
 pub(crate) mod former_dns;

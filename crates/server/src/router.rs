@@ -22,6 +22,7 @@ use crate::{
         cluster_patches,
         create::create,
         delete::delete,
+        explain::explain,
         flux_clusters::flux_clusters,
         flux_inputs::flux_inputs,
         former_dns,
@@ -94,6 +95,7 @@ fn api(mode: Mode) -> Vec<Route> {
             ("/{type}/{id}/revert", post(revert_document)),
             ("/clusters/{id}/restore", post(restore)),
             ("/clusters/{id}/inputs/{type}", get(cluster_inputs)),
+            ("/clusters/{id}/explain/{type}/{ref_id}", get(explain)),
             ("/clusters/{id}/former_dns/{name}", delete_method(former_dns::release)),
             (
                 "/clusters/{id}/patches/{component}",

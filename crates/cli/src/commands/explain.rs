@@ -1,19 +1,18 @@
 //! `explain`: the source of each value of an input, the change that set it, and the actor.
 //!
-//! It explains the input that the cluster gets. A value is searched in the order of the merge: the reference of the
-//! cluster, the definition, the defaults of the type; patches are listed separately. The change that set a value is the
-//! oldest one since which the document has contained the present value without interruption.
+//! The server says which source won each value and which values it hides. Here the change is added that set a value: the oldest one
+//! since which the document of the source has contained the present value without interruption.
 
 use std::process::ExitCode;
 
-use api::{ChangeHeading, HistoryEntry, TypeDescription};
+use api::{ChangeHeading, Explanation, HistoryEntry, SourceKind, TypeDescription, ValueSource};
 use clap::Args;
-use model::{Map, Value};
+use model::Value;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::{
-    commands::{changes::time, inputs::list},
+    commands::changes::time,
     completion,
     documents::brief,
     failure::{CliError, CliErrorKind, Result},
@@ -38,24 +37,21 @@ pub(crate) struct ExplainArgs {
     watch: bool,
 }
 
-/// The source of a value.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum ValueSource {
-    Catalogue,
-    Override,
-    Patch,
-    Default,
-    Cluster,
-    Computed,
+/// A value of the input, and the values that it hides.
+#[derive(Serialize)]
+struct ExplainedRow {
+    field: String,
+    #[serde(flatten)]
+    served: SourcedValue,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<SourcedValue>,
 }
 
 /// A value, its source, and the change that set it.
 #[derive(Serialize)]
-struct ExplainedValue {
-    field: String,
+struct SourcedValue {
     value: Value,
-    source: ValueSource,
+    source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,134 +62,138 @@ impl ExplainArgs {
     pub(crate) fn run(&self, session: &Session) -> Result<ExitCode> {
         let (ty, clusters) = (session.definition_type(&self.ty)?, session.cluster_type()?);
         session.show_or_watch(self.watch, || {
-            let answer = session.client.inputs(&self.cluster, ty, None);
-            let answer = session.with_suggestion(clusters, &self.cluster, answer)?;
-            let input = list(&answer).find(|input| input.get("id") == Some(&json!(self.id)));
-            let input = input.ok_or_else(|| {
-                let message = format!("cluster/{} has no {} \"{}\"", self.cluster, ty.kind, self.id);
-                let hint = format!("to list its inputs, run flux-resourceset-cli inputs {} {}", self.cluster, ty.path);
-                CliError::new(CliErrorKind::NotFound, message).hint(hint)
-            })?;
-            let history = InputHistory {
+            let explanation = session.client.explain(&self.cluster, ty, &self.id);
+            let explanation = session.with_suggestion(clusters, &self.cluster, explanation);
+            let explanation = explanation.map_err(|error| self.with_next_step(error, ty))?;
+            let histories = Histories {
                 ty,
                 id: &self.id,
                 definition: session.client.history(ty, &self.id)?,
                 cluster: session.client.history(clusters, &self.cluster)?,
-                cluster_name: format!("cluster/{}", self.cluster),
             };
-            command_output(&history.explain(input))
+            command_output(&histories.rows(&explanation)?)
         })
+    }
+
+    /// A cluster that is served no such input is an error that has no next step yet.
+    fn with_next_step(&self, error: CliError, ty: &TypeDescription) -> CliError {
+        if !error.is(CliErrorKind::NotFound) || error.has_hint() {
+            return error;
+        }
+        let message = format!("cluster/{} has no {} \"{}\"", self.cluster, ty.kind, self.id);
+        let hint = format!("to list its inputs, run flux-resourceset-cli inputs {} {}", self.cluster, ty.path);
+        CliError::new(CliErrorKind::NotFound, message).hint(hint)
     }
 }
 
 /// The histories of the two documents that an input is made of.
-struct InputHistory<'a> {
+struct Histories<'a> {
     ty: &'a TypeDescription,
     id: &'a str,
     definition: Vec<HistoryEntry>,
     cluster: Vec<HistoryEntry>,
-    cluster_name: String,
 }
 
-impl InputHistory<'_> {
-    fn explain(&self, input: &Map) -> Vec<ExplainedValue> {
-        let mut explained = Vec::new();
-        for (name, value) in input {
-            match (name.as_str(), value) {
-                // Values contain the same as patches.
-                ("values", _) if self.ty.patchable => {}
-                ("patches", Value::Object(patches)) if self.ty.patchable => {
-                    explained.extend(patches.iter().map(|(path, value)| self.patch(path, value)));
-                }
-                ("cluster", Value::Object(identity)) => {
-                    explained.extend(identity.iter().map(|(name, value)| self.identity(name, value)));
-                }
-                (nest, Value::Object(fields)) if self.ty.nest.contains_key(nest) => {
-                    explained
-                        .extend(fields.iter().map(|(name, value)| self.field(&format!("{nest}.{name}"), name, value)));
-                }
-                (name, value) => explained.push(self.field(name, name, value)),
+impl Histories<'_> {
+    fn rows(&self, explanation: &Explanation) -> Result<Vec<ExplainedRow>> {
+        let shown = explanation.fields.iter().filter(|field| !self.is_left_out(&field.pointer));
+        let rows = shown.map(|field| {
+            let path: Vec<_> = field.pointer.split('/').skip(1).map(unescaped).collect();
+            let name = path.last().map_or("", String::as_str);
+            let hidden = field.hidden.iter().map(|hidden| self.sourced(&hidden.value, &hidden.source, name));
+            Ok(ExplainedRow {
+                field: path.join("."),
+                served: self.sourced(&field.value, &field.source, name)?,
+                hidden: hidden.collect::<Result<_>>()?,
+            })
+        });
+        rows.collect()
+    }
+
+    /// Values contain the same as patches, and objects without members have nothing to show.
+    fn is_left_out(&self, pointer: &str) -> bool {
+        let name = pointer.strip_prefix('/').unwrap_or_default();
+        self.ty.nest.contains_key(name) || (self.ty.patchable && matches!(name, "values" | "patches"))
+    }
+
+    fn sourced(&self, value: &RawValue, source: &ValueSource, name: &str) -> Result<SourcedValue> {
+        Ok(SourcedValue {
+            value: serde_json::from_str(value.get())?,
+            source: word(source.kind),
+            document: source.document.as_ref().map(|document| format!("{}/{}", document.kind, document.id)),
+            change: self.set_by(source, name),
+        })
+    }
+
+    /// The change that set a value: the oldest one since which the value has not changed.
+    fn set_by(&self, source: &ValueSource, name: &str) -> Option<ChangeHeading> {
+        let history = if source.kind == SourceKind::Definition { &self.definition } else { &self.cluster };
+        // Changes after the explanation are not part of it.
+        let explained = source.document.as_ref()?.revision;
+        let mut history = history.iter().skip_while(|entry| entry.heading.revision > explained).peekable();
+        let value = |entry: &&HistoryEntry| {
+            let body = entry.body.as_ref().filter(|_| entry.op.as_deref() == Some("put"));
+            body.and_then(|body| self.value_in(body, source.kind, name)).cloned()
+        };
+        let current = history.peek().and_then(value)?;
+        history.take_while(|entry| value(entry).as_ref() == Some(&current)).last().map(|entry| entry.heading.clone())
+    }
+
+    /// Where a document has the value of a source.
+    fn value_in<'a>(&self, body: &'a Value, source: SourceKind, name: &str) -> Option<&'a Value> {
+        match source {
+            SourceKind::Definition => body.get(name),
+            SourceKind::Reference => {
+                let references = body.get(self.ty.list.as_deref()?)?.as_array()?;
+                references.iter().find(|reference| reference["id"] == self.id)?.get(name)
             }
+            SourceKind::Patch => body.get("patches")?.get(self.id)?.get(name),
+            SourceKind::Cluster => body.get(match name {
+                "name" => "cluster_name",
+                "dns" => "cluster_dns",
+                other => other,
+            }),
+            SourceKind::Default | SourceKind::Computed => None,
         }
-        explained
-    }
-
-    /// A merged field: the reference wins over the definition, and the definition over the default.
-    fn field(&self, shown: &str, name: &str, value: &Value) -> ExplainedValue {
-        let in_reference = |cluster: &Value| self.reference(cluster).and_then(|reference| reference.get(name)).cloned();
-        let in_definition = |definition: &Value| definition.get(name).cloned();
-        let current = |history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>| {
-            history.first().and_then(|entry| entry.body.as_ref()).and_then(at).filter(|value| !value.is_null())
-        };
-        let (source, document, change) = if name == "id" || current(&self.cluster, &in_reference).is_none() {
-            match current(&self.definition, &in_definition) {
-                Some(_) => {
-                    let document = self.ty.name(self.id);
-                    (ValueSource::Catalogue, Some(document), set_by(&self.definition, &in_definition))
-                }
-                None if self.ty.field(name).is_some() || name == "enabled" => (ValueSource::Default, None, None),
-                None => (ValueSource::Computed, None, None),
-            }
-        } else {
-            (ValueSource::Override, Some(self.cluster_name.clone()), set_by(&self.cluster, &in_reference))
-        };
-        ExplainedValue { field: shown.to_owned(), value: value.clone(), source, document, change }
-    }
-
-    fn patch(&self, path: &str, value: &Value) -> ExplainedValue {
-        let at = |cluster: &Value| cluster.get("patches")?.get(self.id)?.get(path).cloned();
-        self.cluster_value(format!("patches.{path}"), value, ValueSource::Patch, &at)
-    }
-
-    fn identity(&self, name: &str, value: &Value) -> ExplainedValue {
-        let field = match name {
-            "name" => "cluster_name",
-            "dns" => "cluster_dns",
-            other => other,
-        };
-        let at = |cluster: &Value| cluster.get(field).cloned();
-        self.cluster_value(format!("cluster.{name}"), value, ValueSource::Cluster, &at)
-    }
-
-    fn cluster_value(
-        &self,
-        field: String,
-        value: &Value,
-        source: ValueSource,
-        at: &dyn Fn(&Value) -> Option<Value>,
-    ) -> ExplainedValue {
-        let document = Some(self.cluster_name.clone());
-        ExplainedValue { field, value: value.clone(), source, document, change: set_by(&self.cluster, at) }
-    }
-
-    /// The reference of the cluster to the definition.
-    fn reference<'a>(&self, cluster: &'a Value) -> Option<&'a Value> {
-        let references = cluster.get(self.ty.list.as_deref()?)?.as_array()?;
-        references.iter().find(|reference| reference["id"] == self.id)
     }
 }
 
-/// The change that set a value: the oldest one since which the value has not changed.
-fn set_by(history: &[HistoryEntry], at: &dyn Fn(&Value) -> Option<Value>) -> Option<ChangeHeading> {
-    let value = |entry: &HistoryEntry| entry.body.as_ref().filter(|_| entry.op.as_deref() == Some("put")).and_then(at);
-    let current = value(history.first()?)?;
-    history.iter().take_while(|entry| value(entry).as_ref() == Some(&current)).last().map(|entry| entry.heading.clone())
+/// The word for a source in tables and in JSON.
+fn word(source: SourceKind) -> &'static str {
+    match source {
+        SourceKind::Default => "default",
+        SourceKind::Definition => "catalogue",
+        SourceKind::Reference => "override",
+        SourceKind::Patch => "patch",
+        SourceKind::Cluster => "cluster",
+        SourceKind::Computed => "computed",
+    }
 }
 
-fn command_output(explained: &[ExplainedValue]) -> Result<CommandOutput> {
-    let column = |cell: &dyn Fn(&ExplainedValue) -> String| explained.iter().map(cell).collect::<Vec<_>>();
+/// A step of a JSON pointer as the name that it stands for.
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+fn command_output(rows: &[ExplainedRow]) -> Result<CommandOutput> {
+    let column = |cell: &dyn Fn(&ExplainedRow) -> String| rows.iter().map(cell).collect::<Vec<_>>();
     let change = |cell: &dyn Fn(&ChangeHeading) -> String| {
-        column(&|explained| explained.change.as_ref().map_or_else(|| "-".to_owned(), cell))
+        column(&|row| row.served.change.as_ref().map_or_else(|| "-".to_owned(), cell))
+    };
+    let hidden = |row: &ExplainedRow| {
+        let values = row.hidden.iter().map(|hidden| format!("{} ({})", brief(&hidden.value), hidden.source));
+        values.collect::<Vec<_>>().join(", ")
     };
     let table = TextTable::default()
-        .key("FIELD", column(&|explained| explained.field.clone()))
-        .column("VALUE", column(&|explained| brief(&explained.value)))
-        .column("FROM", column(&|explained| brief(&json!(explained.source))))
+        .key("FIELD", column(&|row| row.field.clone()))
+        .column("VALUE", column(&|row| brief(&row.served.value)))
+        .column("FROM", column(&|row| row.served.source.to_owned()))
         .column("REVISION", change(&|heading| heading.revision.to_string()))
         .column("ACTOR", change(&|heading| heading.actor.clone()))
         .wide("TIME", change(&|heading| time(&heading.at)))
         .wide("REASON", change(&|heading| heading.reason.clone().unwrap_or_default()))
-        .wide("DOCUMENT", column(&|explained| explained.document.clone().unwrap_or_default()));
-    let names = column(&|explained| explained.field.clone());
-    Ok(CommandOutput { value: serde_json::to_value(explained)?, names, table })
+        .wide("DOCUMENT", column(&|row| row.served.document.clone().unwrap_or_default()))
+        .wide("HIDES", column(&hidden));
+    let names = column(&|row| row.field.clone());
+    Ok(CommandOutput { value: serde_json::to_value(rows)?, names, table })
 }

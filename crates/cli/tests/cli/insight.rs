@@ -27,7 +27,15 @@ fn every_value_is_explained_with_the_change_that_set_it() {
     assert_eq!((&row["source"], &row["change"]["reason"]), (&json!("patch"), &json!("déjà vu: more load")));
     let binding = env.run(&["explain", "demo-cluster-01", "dev-readers", "--type", "rolebinding"]).success();
     assert_eq!(binding.json()[0]["source"], "catalogue");
-    assert_eq!(env.run(&["explain", "demo-cluster-01", "ghost"]).code, 3);
+    let row = rows.as_array().unwrap().iter().find(|row| row["field"] == "source.oci_tag").unwrap();
+    assert_eq!(row["hidden"][0]["source"], "catalogue", "what an override hides is shown too");
+    let missing = env.run(&["explain", "demo-cluster-01", "ghost"]);
+    assert_eq!(missing.code, 3);
+    assert!(missing.err.contains("cluster/demo-cluster-01 has no platform_component \"ghost\""), "{}", missing.err);
+    assert!(missing.err.contains("flux-resourceset-cli inputs demo-cluster-01 platform-components"), "{}", missing.err);
+    let misspelt = env.run(&["explain", "demo-cluster-1", "podinfo"]);
+    assert_eq!(misspelt.code, 3);
+    assert!(misspelt.err.contains("there is no cluster \"demo-cluster-1\""), "{}", misspelt.err);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where each value of an input comes from; and that this is what is served, byte for byte.
 
-use fleet::{Empty, ExplainedField, Explanation, Snapshot, SourceKind};
-use model::{Id, Value};
+use fleet::{Empty, Snapshot};
+use model::{ExplainedField, Explanation, Id, SourceKind, Value};
 use proptest::{prelude::*, sample::select};
 use serde_json::json;
 

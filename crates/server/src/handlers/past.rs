@@ -3,17 +3,26 @@
 //! All of it is read through one limit, which leaves the store to those who write and follow. One document, and the inputs of one
 //! cluster, never read the documents of other clusters.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use fleet::Snapshot;
-use model::{Document, Id, ResourceType, Revision, State};
+use model::{Document, Explanation, Id, ResourceType, Revision, State};
 use store::{LogBounds, Store, StoreError, StoredFleet};
+use tokio::time::timeout;
 
+use super::change;
 use crate::{
     access::ReadAccess,
     failure::{ErrorStatus, Failure},
     query::Params,
 };
+
+/// How long an explanation waits for the change log.
+const EXPLANATION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes the revision that a read asks for.
 pub(crate) fn revision(params: &mut Params) -> Result<Option<Revision>, Failure> {
@@ -97,6 +106,27 @@ async fn written(
 ) -> Result<Option<Document>, Failure> {
     let found = store.document_at(&ty.kind, id, revision).await.map_err(unreadable)?;
     Ok(found.and_then(|(revision, op)| model::Write { kind: ty.kind.clone(), id: id.clone(), op }.document(revision)))
+}
+
+/// Adds to an explanation who wrote its documents last, when and why: one read for each change, of which there are few. What cannot
+/// be read is left out, because the values are known without it.
+pub(crate) async fn add_changes(access: &ReadAccess, explanation: &mut Explanation) {
+    let revisions: BTreeSet<_> = explanation.documents_mut().map(|document| document.revision).collect();
+    let mut changes = BTreeMap::new();
+    let read = async {
+        for revision in revisions {
+            if let Ok(change) = change::find(access, revision).await {
+                changes.insert(revision, change);
+            }
+        }
+    };
+    // Too late is the same as unreadable: what was read until then is added.
+    let _ = timeout(EXPLANATION_PATIENCE, read).await;
+    for document in explanation.documents_mut() {
+        if let Some(change) = changes.get(&document.revision) {
+            document.add_change(change);
+        }
+    }
 }
 
 /// A revision that is not the present one, if there was one.

@@ -1,8 +1,8 @@
 //! What operators and auditors call, in mode crud.
 
 use api::{
-    Batch, ChangeDetails, ChangeSummary, HistoryEntry, JsonPatch, Plan, RevertTarget, Schemas, StoreAcceptance,
-    TypeDescription, WrittenChange,
+    Batch, ChangeDetails, ChangeSummary, Explanation, HistoryEntry, JsonPatch, Plan, RevertTarget, Schemas,
+    StoreAcceptance, TypeDescription, WrittenChange,
 };
 use model::{Map, Registry, ResourceType, Value};
 use serde_json::json;
@@ -200,6 +200,12 @@ fn describe_cluster(registry: &Registry, paths: &mut Value, schemas: &mut Schema
             .with(vec![parameter("ClusterId"), parameter("Empty"), parameter("Revision")])
             .or_incomplete()
             .at(paths, &format!("/clusters/{{id}}/inputs/{}", ty.path), "get");
+        let summary =
+            format!("Where each value of an input of type {} comes from, and the values that it hides.", ty.kind);
+        Operation::new(tag, &format!("explain{one}"), &summary, &schemas.answer::<Explanation>())
+            .with(vec![parameter("ClusterId"), parameter("RefId")])
+            .or_incomplete()
+            .at(paths, &format!("/clusters/{{id}}/explain/{}/{{ref_id}}", ty.path), "get");
         let path = format!("/clusters/{{id}}/{}/{{ref_id}}", ty.list);
         let place = || of_edit(vec![parameter("ClusterId"), parameter("RefId")]);
         let summary = format!("Add a reference to a {} to a cluster, or replace its overrides.", ty.kind);

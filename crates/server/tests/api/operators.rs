@@ -5,6 +5,7 @@ mod bulk;
 mod concurrency;
 mod crud;
 mod deletes;
+mod explain;
 mod validation;
 
 use model::Value;

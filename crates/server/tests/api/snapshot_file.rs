@@ -78,6 +78,9 @@ fn the_saved_snapshot_is_served_while_the_store_is_unavailable() {
     assert_eq!(server.get_open("/ready").json()["store"], json!("unavailable"));
     let refused = server.post("/namespaces", &json!({"id": "two"}));
     assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("store-unavailable")));
+    let explained = server.get("/clusters/demo-cluster-01/explain/namespaces/podinfo").json();
+    let without_change = json!({"kind": "namespace", "id": "podinfo", "revision": 1});
+    assert_eq!(explained["fields"][0]["source"]["document"], without_change, "the change log cannot be read");
     fs::rename(&moved, &database).unwrap();
     wait_for_store(&server, "following");
     assign_namespace(&server, "two");
