@@ -73,9 +73,15 @@ impl GroupCommit {
 }
 
 impl PrepareTurn<'_> {
-    /// The pending head, if it is newer than the served snapshot.
+    /// The pending head, if it is newer than the served snapshot. A pending head of another history, which an operator has overruled
+    /// since, is dropped: its revisions stand for other changes.
     pub(crate) fn pending_head(&mut self, served: &Snapshot) -> Option<Arc<Snapshot>> {
-        drop(self.pending_head.take_if(|head| head.revision() <= served.revision()));
+        let here = served.point();
+        let is_obsolete = |head: &mut Arc<Snapshot>| {
+            let there = head.point();
+            there.revision <= here.revision || (there.store, there.epoch) != (here.store, here.epoch)
+        };
+        drop(self.pending_head.take_if(is_obsolete));
         self.pending_head.clone()
     }
 
@@ -147,5 +153,30 @@ async fn append(log: &ChangeLog, prepared: Vec<(Change, Arc<Snapshot>)>) -> Resu
         Err(AppendError::Conflict { head }) if head.digest == parent => Err(CommitError::Superseded(before)),
         Err(AppendError::Conflict { head }) => Err(CommitError::Failed(Failure::store_diverged(&head))),
         Err(AppendError::Store(error)) => Err(CommitError::Failed(Failure::store_unavailable().because(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Epoch, Point, Registry};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pending_head_of_an_overruled_history_is_dropped() {
+        let registry = Arc::new(Registry::built_in().unwrap());
+        let snapshot = |revision, epoch| {
+            let point = Point { revision: Revision(revision), epoch: Epoch(epoch), ..Point::default() };
+            Snapshot::load(registry.clone(), point, []).unwrap()
+        };
+        let log = Arc::new(ChangeLog::default());
+        let pending = async |head: Snapshot, served: Snapshot| {
+            let mut turn = GroupCommit::turn(&log).await;
+            *turn.pending_head = Some(Arc::new(head));
+            turn.pending_head(&served).map(|head| head.revision())
+        };
+        assert_eq!(pending(snapshot(5, 0), snapshot(4, 0)).await, Some(Revision(5)));
+        assert_eq!(pending(snapshot(5, 0), snapshot(5, 0)).await, None, "it is served");
+        assert_eq!(pending(snapshot(79, 0), snapshot(3, 1)).await, None, "another history was accepted");
     }
 }

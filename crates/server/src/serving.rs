@@ -186,8 +186,9 @@ impl Serving {
                 ServingState::Stale(snapshot)
             }
         };
-        self.still_served(now);
-        self.enter(state)
+        let is_other = self.enter(state);
+        self.note_served(now);
+        is_other
     }
 
     /// Transition: the change log ends at `head` and does not continue the snapshot. A usable snapshot is served, unless the log is
@@ -208,8 +209,9 @@ impl Serving {
                 ServingState::Diverged(snapshot, head)
             }
         };
-        self.still_served(now);
-        self.enter(state)
+        let is_other = self.enter(state);
+        self.note_served(now);
+        is_other
     }
 
     /// Transition: the next changes of the change log. Their snapshot is served if one is served already or if it is at the head.
@@ -275,7 +277,7 @@ impl Serving {
 
     /// Transition: the snapshot is at the head of the change log.
     pub(crate) fn confirm_at_head(&mut self, now: Timestamp) -> Result<(), String> {
-        self.still_served(now);
+        self.note_served(now);
         if let (Some(file), Some(snapshot)) = (&mut self.file, self.state.snapshot()) {
             file.confirm_at_head(snapshot, now)?;
         }
@@ -309,15 +311,18 @@ impl Serving {
                 "stored documents have problems, listed by GET /problems: {risen}"
             );
         }
-        self.still_served(now);
+        if let Some(file) = &mut self.file {
+            file.note_served(now);
+        }
         self.writer.publish(next.clone());
         self.published.send_replace(next.revision());
         next
     }
 
-    /// The snapshot file notes that a snapshot is served at this time.
-    fn still_served(&mut self, now: Timestamp) {
-        if let Some(file) = &mut self.file {
+    /// Notes in the snapshot file that a snapshot is served at this time, if one is: after a restart, a snapshot that was not served for
+    /// too long must not look as if it had been.
+    fn note_served(&mut self, now: Timestamp) {
+        if let (Some(file), Some(_)) = (&mut self.file, self.state.served()) {
             file.note_served(now);
         }
     }

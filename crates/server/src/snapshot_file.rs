@@ -12,6 +12,7 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use fleet::Snapshot;
@@ -26,6 +27,9 @@ use crate::pages;
 
 /// How often the times of the files are brought up to date.
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(10);
+
+/// The modification time of a lock file whose snapshot was never served.
+const NEVER: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// The changes after the snapshot may take this much more than the snapshot; then the file is written anew.
 const SLACK: u64 = 1024 * 1024;
@@ -80,7 +84,8 @@ impl SnapshotFile {
         let lock_path = path.with_added_extension("lock");
         // Read before the file is created: a snapshot that was never served has no time.
         let before = fs::metadata(&lock_path).ok();
-        let served = before.as_ref().and_then(|metadata| metadata.modified().ok());
+        let is_new = before.is_none();
+        let served = before.as_ref().and_then(|metadata| metadata.modified().ok()).filter(|time| *time > NEVER);
         let was_saved = before.is_some_and(|metadata| metadata.len() > 0);
         let message = |error: &dyn ToString| format!("SNAPSHOT_FILE {}: {}", path.display(), error.to_string());
         let lock =
@@ -89,6 +94,10 @@ impl SnapshotFile {
             fs::TryLockError::WouldBlock => message(&"another server uses this file"),
             fs::TryLockError::Error(error) => message(&error),
         })?;
+        if is_new {
+            // Or the next start would take this one for the time when the snapshot was last served.
+            lock.set_modified(NEVER).map_err(|error| message(&error))?;
+        }
         let served = served.and_then(|time| Timestamp::try_from(time).ok());
         Ok(Self { path, lock, was_saved, served, beat: now - HEARTBEAT, tried: now, open: None })
     }

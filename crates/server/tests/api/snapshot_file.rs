@@ -119,9 +119,32 @@ fn a_change_that_was_not_saved_completely_was_not_served() {
     drop(server);
     // Without the lock file it is not known when the snapshot was last served.
     fs::remove_file(folder.path().join("snapshot.lock")).unwrap();
-    let server = Server::launch(folder, &settings);
-    server.wait_until("it is logged", || server.log().contains("it is not known when it was last served"));
-    assert_eq!(polled_ids(&server), None);
+    for start in ["the first", "the second"] {
+        let server = Server::launch(folder.clone(), &settings);
+        server.wait_until("it is logged", || server.log().contains("it is not known when it was last served"));
+        server.wait_until("the store was tried", || server.log().contains("the fleet is not loaded"));
+        assert_eq!(polled_ids(&server), None, "{start} start");
+    }
+}
+
+/// While it is down, other servers may serve more. That it starts again and again does not make its snapshot any newer.
+#[test]
+fn a_snapshot_that_is_too_old_stays_too_old_over_restarts() {
+    let folder = folder();
+    drop(start(&folder));
+    fs::rename(folder.path().join("data"), folder.path().join("moved")).unwrap();
+    let settings = [SNAPSHOT_FILE, ("DATABASE_URL", "sqlite://data/flux-resourceset.db?mode=rw")];
+    for name in ["snapshot", "snapshot.lock"] {
+        let file = fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+        let before = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(before - std::time::Duration::from_hours(2)).unwrap();
+    }
+    for start in ["the first", "the second", "the third"] {
+        let server = Server::launch(folder.clone(), &settings);
+        server.wait_until("it is logged", || server.log().contains("and SNAPSHOT_MAX_AGE is"));
+        server.wait_until("the store was tried", || server.log().contains("the fleet is not loaded"));
+        assert_eq!(polled_ids(&server), None, "{start} start");
+    }
 }
 
 /// A time in the future means that the clock was set back, so it is not known how long the server was down.
