@@ -3,6 +3,7 @@
 //! A client gets a sentence, and the log gets the cause: causes are never sent.
 
 mod error_status;
+mod rejections;
 
 use std::any::Any;
 
@@ -18,6 +19,7 @@ use fleet::{Cluster, Refusal, SnapshotError};
 use model::{FieldError, Id, Kind, Point, ResourceType, excerpt::sentence, limits::COUNTED_ERRORS};
 
 pub(crate) use error_status::ErrorStatus;
+pub(crate) use rejections::protected;
 
 /// Characters of the sentence for the client, and of the cause for the log.
 const SENTENCE: usize = 2_000;

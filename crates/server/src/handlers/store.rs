@@ -22,7 +22,7 @@ use super::{
 use crate::{
     App, StoreStatus,
     access::{ReadAccess, WriteAccess},
-    failure::{ErrorStatus, Failure},
+    failure::{ErrorStatus, Failure, protected},
     query::Params,
     writing::{self, Terms},
 };
@@ -101,7 +101,7 @@ pub(crate) async fn accept(
             return planned(plan, Some(permit));
         }
         if let Some(refused) = plan.refused {
-            return Err(writing::protected(refused));
+            return Err(protected(refused));
         }
     }
     // Revisions of the new epoch may be those of what is overruled, so it is an epoch that neither history has had.
