@@ -151,7 +151,7 @@ impl<A: Borrow<App>> ReadAccess<A> {
 
     /// The store, for what is not in the served snapshot; or the failure to respond with until it is open.
     pub(crate) fn store(&self) -> Result<&Arc<dyn Store>, Failure> {
-        self.app().log.store()
+        self.app().change_log.store()
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Inner {
     pub(crate) fleet: GuardedFleet,
     pub(crate) registry: Arc<Registry>,
     pub(crate) status: Arc<Status>,
-    pub(crate) log: Arc<ChangeLog>,
+    pub(crate) change_log: Arc<ChangeLog>,
     pub(crate) mode: Mode,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tokens: Tokens,
@@ -74,8 +74,9 @@ impl App {
     /// Wires the parts together.
     pub fn new(parts: Parts<'_>) -> Result<Self, prometheus::Error> {
         let Parts { fleet, follower, mode, tokens, openapi, public_url, has_admin_address, runtimes } = parts;
-        let Follower { registry, clock, status, log, .. } = follower;
-        let (registry, clock, status, log) = (registry.clone(), clock.clone(), status.clone(), log.clone());
+        let Follower { registry, clock, status, change_log, .. } = follower;
+        let (registry, clock, status, change_log) =
+            (registry.clone(), clock.clone(), status.clone(), change_log.clone());
         let paths: Vec<_> = router::routes(mode).map(|(path, _)| path).collect();
         let metrics = Metrics::new(&paths, &registry)?;
         let past = PastDocuments::new(metrics.past_loads.clone());
@@ -83,7 +84,7 @@ impl App {
             fleet: GuardedFleet::new(fleet),
             registry,
             status,
-            log,
+            change_log,
             mode,
             clock,
             tokens,

@@ -76,7 +76,7 @@ pub struct Follower {
     /// Where the status is published.
     pub status: Arc<Status>,
     /// The change log as the rest of the server sees it.
-    pub log: Arc<ChangeLog>,
+    pub change_log: Arc<ChangeLog>,
 }
 
 impl Follower {
@@ -84,7 +84,7 @@ impl Follower {
     pub async fn run(self, writer: Writer, stop: impl Future<Output = ()>) -> Result<(), Fatal> {
         let mut stop = pin!(stop);
         let now = self.clock.now();
-        let (published, status) = (self.log.published(), self.status.clone());
+        let (published, status) = (self.change_log.published(), self.status.clone());
         let recall = || Serving::recall(writer, published, status, self.snapshot_file.as_ref(), &self.registry, now);
         let (mut serving, at_head) = block_in_place(recall).map_err(Fatal::Setting)?;
         if let Some(at_head) = at_head {
@@ -95,7 +95,7 @@ impl Follower {
             store = self.retry(&mut serving, || async { Ok(self.backend.open().await?) }) => store?,
             () = &mut stop => return Ok(()),
         };
-        self.log.set_store(store.clone());
+        self.change_log.set_store(store.clone());
         let ended = tokio::select! {
             fatal = self.follow(&*store, serving) => fatal.map(|never| match never {}),
             () = &mut stop => Ok(()),
@@ -118,7 +118,7 @@ impl Follower {
             self.confirm_at_head(&mut serving);
         }
         let serving = Arc::new(Mutex::new(serving));
-        self.log.set_serving(serving.clone());
+        self.change_log.set_serving(serving.clone());
         let mut limit = BATCH;
         loop {
             let is_done = self.refresh(store, &serving, &mut limit).await;
@@ -127,7 +127,7 @@ impl Follower {
                 self.record_types(store, &serving).await;
                 tokio::select! {
                     () = store.wait_for_append() => {}
-                    () = self.log.refresh_requested() => {}
+                    () = self.change_log.refresh_requested() => {}
                 }
             }
         }
@@ -158,9 +158,9 @@ impl Follower {
                     types = kinds.join(", "),
                     "new resource types are recorded"
                 );
-                self.log.request_refresh();
+                self.change_log.request_refresh();
             }
-            Err(AppendError::Conflict { .. }) => self.log.request_refresh(),
+            Err(AppendError::Conflict { .. }) => self.change_log.request_refresh(),
             Err(AppendError::Store(error)) => tracing::warn!("new resource types are not recorded yet: {error}"),
         }
     }

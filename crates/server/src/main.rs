@@ -112,7 +112,7 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
         records_types: config.mode == Mode::Crud,
         clock: Arc::new(SystemClock::start()),
         status: Arc::new(Status::default()),
-        log: Arc::new(ChangeLog::default()),
+        change_log: Arc::new(ChangeLog::default()),
     };
     let parts = Parts {
         fleet: reader,
@@ -137,7 +137,7 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
         signal(SignalKind::terminate()).map_err(Fatal::other)?,
         signal(SignalKind::interrupt()).map_err(Fatal::other)?,
     );
-    let log = follower.log.clone();
+    let log = follower.change_log.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -145,14 +145,14 @@ async fn run(config: Config, runtimes: RuntimeHandles) -> Result<(), Fatal> {
         }
         log.close();
     });
-    let log = follower.log.clone();
+    let log = follower.change_log.clone();
     if let Some((listener, _)) = admin {
         let (service, api, log) = (ApiService::admin(&app), runtimes.api.clone(), log.clone());
         // A stop does not wait for scrapes: they are short.
         tokio::spawn(async move { serve(listener, service, api, Limits::default(), log.closed()).await });
     }
     if let (Mode::Crud, Some(keep)) = (config.mode, config.retention) {
-        tokio::spawn(retain(follower.log.clone(), follower.status.clone(), follower.clock.clone(), keep));
+        tokio::spawn(retain(follower.change_log.clone(), follower.status.clone(), follower.clock.clone(), keep));
     }
     let (stop_following, stopped) = oneshot::channel::<()>();
     let mut following = tokio::spawn(follower.run(writer, async { drop(stopped.await) }));

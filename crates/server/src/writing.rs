@@ -163,7 +163,7 @@ async fn commit(app: &App, turn: PrepareTurn<'_>, change: Change, next: Snapshot
 /// Third phase: waits until the snapshot with the change is served.
 async fn publish(app: &App, access: &WriteAccess, revision: Revision) -> Result<Arc<Snapshot>, Failure> {
     reach(app, revision).await.map_err(|failure| not_visible(revision).because(failure.cause()))?;
-    app.log.group_commit.published(revision);
+    app.change_log.group_commit.published(revision);
     access.fleet()
 }
 
@@ -187,7 +187,7 @@ async fn confirm_current(
         turn => turn,
     };
     app.ensure_healthy()?;
-    let ends = app.log.store()?.bounds().await.map_err(|error| Failure::store_unavailable().because(error))?;
+    let ends = app.change_log.store()?.bounds().await.map_err(|error| Failure::store_unavailable().because(error))?;
     reach(app, ends.head.revision).await?;
     drop(turn);
     Ok(ends.head.revision == revision)
@@ -204,7 +204,7 @@ async fn retry_if_superseded(app: &App, outcome: Result<(), CommitError>) -> Res
 
 /// Waits until this writer may prepare.
 async fn turn(app: &App) -> Result<PrepareTurn<'_>, Failure> {
-    tokio::time::timeout(PATIENCE, GroupCommit::turn(&app.log))
+    tokio::time::timeout(PATIENCE, GroupCommit::turn(&app.change_log))
         .await
         .map_err(|_| busy("the changes before this one take long; nothing was done, and it can be tried again"))
 }
@@ -221,7 +221,7 @@ fn not_visible(revision: Revision) -> Failure {
 
 async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
-        if tokio::time::timeout(Duration::from_secs(1), app.log.reached(revision)).await.is_ok() {
+        if tokio::time::timeout(Duration::from_secs(1), app.change_log.reached(revision)).await.is_ok() {
             return Ok(());
         }
         app.ensure_healthy()?;
@@ -232,7 +232,7 @@ async fn reach(app: &App, revision: Revision) -> Result<(), Failure> {
 /// Waits until another snapshot is served than the one with this digest.
 pub(crate) async fn snapshot_replaced(app: &App, access: &WriteAccess, from: &Digest) -> Result<(), Failure> {
     for _ in 0..PATIENCE.as_secs() {
-        let mut published = app.log.subscribe();
+        let mut published = app.change_log.subscribe();
         if access.fleet()?.point().digest != *from {
             return Ok(());
         }

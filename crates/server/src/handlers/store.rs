@@ -108,7 +108,7 @@ pub(crate) async fn accept(
     let epoch = head.epoch.max(snapshot.point().epoch);
     let change = Change::accepting(&Point { epoch, ..head }, &served, access.origin(app.clock.now()));
     match access.reading().store()?.append(&change).await {
-        Ok(()) => app.log.request_refresh(),
+        Ok(()) => app.change_log.request_refresh(),
         Err(AppendError::Conflict { head }) => return Err(moved(&head)),
         Err(AppendError::Store(error)) => return Err(Failure::store_unavailable().because(error)),
     }

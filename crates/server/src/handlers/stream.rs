@@ -57,7 +57,8 @@ pub(crate) async fn stream(
     }
     let here = *access.fleet()?.point();
     let digest = (here.revision == at).then_some(here.digest);
-    let tail = Tail { published: app.log.subscribe(), access, at, digest, ready: VecDeque::new(), _permit: permit };
+    let tail =
+        Tail { published: app.change_log.subscribe(), access, at, digest, ready: VecDeque::new(), _permit: permit };
     let (to, from) = mpsc::channel(1);
     tokio::spawn(tail.send(to).in_current_span());
     let events = futures_util::stream::unfold(from, |mut from| async {
@@ -112,7 +113,7 @@ impl Tail {
                         return None;
                     }
                 }
-                () = self.access.app().log.closed() => return None,
+                () = self.access.app().change_log.closed() => return None,
             }
             self.ready =
                 self.read().await.inspect_err(|what| tracing::warn!("a stream of changes ends: {what}")).ok()?;
